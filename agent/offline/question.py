@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agent.offline.beside import MEANT
 from agent.offline.calls.serving import has_load
 from agent.offline.calls.training import SOLVED
 from agent.offline.calls.wishes import ALONE, SEARCHES_HARDWARE, of_hardware
@@ -84,6 +85,13 @@ def asked(
         limit, solved, intents = None, None, ["size", *intents]
     choices = _choices(reading, topic, options, intents) if serving else {}
     wish = _wish(reading, topic, plan, options, intents, limit, bool(choices), tools)
+    match wish, {**topic, "now": reading.pricing}:
+        case (
+            ["recommend_cluster", {**own}],
+            {"pricing": {"price": "owned"}} | {"now": {"price": "owned"}},
+        ) if "providers" not in own:
+            # 'On prem: what should we buy?'
+            wish = "recommend_cluster", own | {"providers": ["owned"]}
     if wish:
         return TurnQuestion(["why"] if reading.act == "why" else [], wish=wish)
     sweep = _sweep(reading, topic, intents, plan, catalogue)
@@ -269,7 +277,8 @@ def _wish(
         if before == tool == "compare" and options and _joins(options, kept, plan):
             own = _extended(kept, options)
         if tool == "compare" and not {"over", "scenarios"} & set(own):
-            own |= _compared_before(topic, plan)
+            own |= _compared_before(topic, plan, reading)
+            own = _exchanged(reading, own) or own
             if not {"over", "scenarios"} & set(own):
                 return None  # Nothing was named that could be set side by side: the run itself is told.
         if tool in ("report", "render_report", "preview_report") and before == "compare":
@@ -304,7 +313,7 @@ def _exchanged(reading: Reading, own: Mapping[str, Any]) -> dict[str, Any] | Non
     over: Mapping[str, list[Any]] = own.get("over") or {}
     out = [(edit.field, str(edit.value)) for edit in reading.edits if edit.op == "refuse" and edit.field in over]
     new = [(edit.field, edit.value) for edit in reading.edits if edit.op == "set" and edit.field in over]
-    if out and not new and len(out) == len(reading.edits):
+    if out and not new:
         return _without_refused(own, over, out)
     if len(out) != 1 or len(new) != 1 or out[0][0] != new[0][0]:
         return None
@@ -426,15 +435,18 @@ def _everything(reading: Reading, topic: Mapping[str, Any]) -> bool:
     )
 
 
-def _compared_before(topic: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
-    """What was compared last; else the plan beside what was supposed, or beside the plan before it."""
+def _compared_before(topic: Mapping[str, Any], plan: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
+    """What was compared last; else the plan beside what was supposed, or beside the plan before it, each with what is
+    set now: 'which of the two is cheaper for 2B tokens?'"""
     tool, own = topic.get("wish") or (None, {})
     if tool == "compare":
         return dict(own)
+    fields = [name for edit in reading.edits for name in MEANT.get(edit.field, (edit.field,)) if name in ALL_PATHS]
+    told = {ALL_PATHS[name]: value for name in fields if (value := get(plan, ALL_PATHS[name])) is not None}
     if supposed := topic.get("supposed"):
-        return {"scenarios": _apart(("now", plan), ("supposed", supposed))}
+        return {"scenarios": _apart(("now", plan), ("supposed", merge(supposed, told)))}
     plans = topic.get("plans") or []
-    return {"scenarios": _apart(("before", plans[-1]), ("now", plan))} if plans else {}
+    return {"scenarios": _apart(("before", merge(plans[-1], told)), ("now", plan))} if plans else {}
 
 
 def _apart(*rows: tuple[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

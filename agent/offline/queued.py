@@ -52,7 +52,7 @@ def in_a_row(reading: Reading, read: Read, turn: Turn, catalogue: Catalogue) -> 
     asked = reading.tool == _TOOL and reading.shares.get(_TOOL, 0) >= _SURE
     if not (asked or (heard.does("run_after") and heard.does("run_when"))):
         return reading
-    device, count, bounds = _cluster(reading, turn.plan, catalogue)
+    device, count, bounds = _cluster(reading, heard, turn.plan, catalogue)
     runs = _runs(reading.text, heard, read, count, bounds, catalogue) if device else []
     if len(runs) < 2 or device is None or count is None:
         return replace(reading, tool="estimate_training") if reading.tool == _TOOL else reading
@@ -70,10 +70,18 @@ def _asked(reading: Reading, queue: PortfolioRequest) -> Reading:
 
 
 def _cluster(
-    reading: Reading, plan: Mapping[str, Any], catalogue: Catalogue
+    reading: Reading, heard: Mentions, plan: Mapping[str, Any], catalogue: Catalogue
 ) -> tuple[str | None, int | None, tuple[int, int]]:
-    """(Device of the cluster, how many, where its words stand): its number is the one nearest to its name."""
+    """(Device of the cluster, how many, where its words stand): its number is the one that counts its name."""
     device = next((edit for edit in reading.edits if edit.field == "accelerator" and edit.op == "set"), None)
+    counted = [
+        (row, name) for name in heard.of("accelerator") for row in heard.rows if row.amounts[-1].end == name.start
+    ]
+    for row, name in counted if device else ():
+        if row.amounts[-1].names and row.amounts[-1].value == int(row.amounts[-1].value):
+            # 'Four jobs wait for our 16 A100: a LoRA on 4 gpus, …'
+            start, end = heard.span(row.start, name.end)
+            return str(device.value) if device else None, int(row.amounts[-1].value), (start, end)
     sizes = [edit for edit in reading.edits if edit.field in ("count", "nodes", "per_node") and edit.op == "set"]
     named = [edit for edit in reading.edits if edit.field in _OF_DEVICES]
     here = patched({"cluster": dict(plan.get("cluster") or {})}, named, reading.text, catalogue, Before()).plan
@@ -105,6 +113,9 @@ def _runs(
         if model is None:
             return []
         beside = row or any(start <= heard.tokens[at].start < end for at in heard.does("run_beside"))
+        # A list of jobs with devices of their own says no order.
+        placed = reading.values("count") or any(run.devices for run in runs)
+        beside |= bool(placed) and not _ways(heard)
         after = [run.name for run in runs[-1:]] if not beside else runs[-1].after if runs else []
         stages = [str(stage).upper() for stage in reading.values("stage")]
         run = _run(_name(str(model), stages[-1:], runs), model, after, reading, catalogue)
@@ -167,8 +178,10 @@ def _joins(heard: Mentions, at: int) -> bool:
 
 
 def _is_of_data(row: Row) -> bool:
-    """Whether a number may be one of tokens to train on."""
+    """Whether a number may be one of tokens or samples to train on."""
     last = row.amounts[-1]
+    if last.unit("samples") and not last.per:
+        return True
     return (row.bare or last.unit("tokens") is not None) and bool(last.scale) and last.value >= _FEWEST_TOKENS
 
 
@@ -204,8 +217,12 @@ def _changed(reading: Reading, heard: Mentions, queue: PortfolioRequest) -> Port
         counts = [int(row.amounts[-1].value) for row in heard.rows if row.bare and row.amounts[-1].value <= queue.count]
     if heard.does("round") or (heard.does("swap") and not reading.edits):
         runs = _in_order(list(reversed(runs)))
+    elif meant and (due := reading.values("deadline_h")) and not heard.does("run_first"):
+        runs = [run.model_copy(update={"deadline_h": due[-1]}) if run is meant else run for run in runs]
     elif meant and heard.does("run_first"):
-        runs = _in_order([meant, *(run for run in runs if run is not meant)])
+        due = reading.values("deadline_h")
+        meant = meant.model_copy(update={"deadline_h": due[-1]}) if due else meant
+        runs = _in_order([meant, *(run for run in runs if run.name != meant.name)])
     elif heard.does("run_beside"):
         runs = _side_by_side(runs, meant, counts[-1] if counts else None, queue.count)
     elif meant and counts:
@@ -219,7 +236,7 @@ def _changed(reading: Reading, heard: Mentions, queue: PortfolioRequest) -> Port
 
 def _with_terms(queue: PortfolioRequest, reading: Reading, heard: Mentions, now: datetime) -> PortfolioRequest:
     """The queue with when its first run may begin, and the person's own price, where the turn says them."""
-    start = moment(heard, now)
+    start = None if reading.values("deadline_h") else moment(heard, now)
     terms: dict[str, Any] = {"start": start.replace(tzinfo=None)} if start else {}
     if price := reading.pricing.get("usd_per_device_hour"):
         terms["usd_per_device_hour"] = price

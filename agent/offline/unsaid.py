@@ -63,14 +63,26 @@ def as_spoken_of(
     for name, names in topic.get("spoken", {}).items():
         if get(plan, ALL_PATHS[name]) is not None or name in told or reading.needs or reading.own.get(f"{name}s"):
             continue
-        if name == "accelerator" and not (counted and reading.tool not in SEARCHES_HARDWARE):
+        # What 32 of them cost was asked right before.
+        number = None if counted else _paid_for(topic, names[-1])
+        if name == "accelerator" and (not (counted or number) or reading.tool in SEARCHES_HARDWARE):
             continue
         if len(names) > 1 and reading.tool == "compare" and len(options) < 2:
             options = [[*(options[0] if options else ()), Edit(name, "set", each)] for each in names]
         else:
-            plan = merge(plan, {ALL_PATHS[name]: names[-1]})
+            plan = merge(plan, {ALL_PATHS[name]: names[-1]} | ({"cluster.count": number} if number else {}))
             notes.append(f"{names[-1]} taken, as asked about before")
     return plan, options, notes
+
+
+def _paid_for(topic: Mapping[str, Any], device: str) -> int | None:
+    """How many of a device it was asked right before what they cost."""
+    match topic:
+        case {"last": [_, {"paid_for": devices}]}:
+            match devices.get(device):
+                case {"count": number}:
+                    return number
+    return None
 
 
 def under_load(plan: dict[str, Any], reading: Reading, question: TurnQuestion) -> tuple[dict[str, Any], list[str]]:

@@ -399,6 +399,10 @@ def _joined(heard: Found, read: list[Amount]) -> list[Amount]:
         joint = _joint(heard, between)
         if joint == "," and len(between) == 1 and heard.does(first.end, "and") and _is_compared(heard, first):
             joint = "or"
+        elif (
+            heard.does(first.end, "and") and first.start and heard.text[first.start - 1].norm in heard.lexicon.spanning
+        ):
+            joint = "to"
         if not joint and first.names and len(between) <= 6:
             joint = ""
         read[index] = replace(second, before=joint)

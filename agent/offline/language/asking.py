@@ -97,7 +97,9 @@ def _asserts(heard: Found, part: range) -> bool:
 def past(heard: Found) -> frozenset[int]:
     """Tokens of the sentences that tell of earlier runs, or of what others say, in a text that has others."""
     parts = list(sentences(heard.text))
-    behind = max((part.start for part in parts if _first_sense(heard, part, "lately")), default=0)
+    # 'Micro batch 1. OK now?' tells of nothing else.
+    brings = [part for part in parts if any(at in heard.names or heard.text[at].kind == "number" for at in part)]
+    behind = max((part.start for part in brings if _first_sense(heard, part, "lately")), default=0)
     told = [part for part in parts if not _questions(heard, part)]
     old = [part for part in told if part.start < behind or _is_old(heard, part)]
     return frozenset(at for part in old for at in part) if len(old) < len(parts) else frozenset()

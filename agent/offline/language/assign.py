@@ -104,9 +104,9 @@ def fields_named(found: Found) -> list[Named]:
     for at, words in found.words.items():
         if at in inside:
             continue
-        said = max((word.end for word in words if _is_whole(word)), default=0)
+        said = max((word.end for word in words if _is_whole(word) or word.get("onto")), default=0)
         for word in words:
-            # 'sequence parallel' names no sequence.
+            # 'sequence parallel' names no sequence, 'more like 140M' nothing more.
             named += [Named(sense.name, at, word.end) for sense in word.all("field") if word.end >= said]
     return named
 
@@ -253,6 +253,9 @@ def _is_out_of_place(found: Found, row: Row, named: Named) -> bool:
     before = named.end == row.start or label == 1
     if not found.lexicon.quantities[named.field].length:
         return not before
+    if any(found.sense(named.end, kind) for kind in ("month", "day", "when")):
+        # 'Traffic will be 50 in December'
+        return True
     pair = any(each.norm in ("in", "out") for each in found.text[row.end : row.end + 3])
     pair |= any(each.norm in ("in", "out") for each in found.text[max(named.start - 4, 0) : named.start])
     return not (named.start == row.end or label == 1 or (before and pair))

@@ -114,7 +114,7 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "find_limit"
     if len(set(saved_plans(page))) > 1 and sure not in _OF_SCENARIOS:
         return "diff_scenarios"
-    if (weighed(page) and sure not in ("explain", "rate_run")) or _is_of_what_was(page):
+    if (weighed(page) and sure not in ("explain", "rate_run")) or is_of_what_was(page):
         return "compare"
     if "sweep" in wishes and listed(page):
         return "sweep"
@@ -139,13 +139,16 @@ def _is_by_a_strategy(page: Page) -> bool:
     return told and not (weighed or page.read.does("or", "versus", "compare", "why") or asks_which(page.read.found))
 
 
-def _is_of_what_was(page: Page) -> bool:
+def is_of_what_was(page: Page) -> bool:
     """Whether it is asked which of the plans that were spoken of is better: 'and on H200?', 'which one is cheaper?'"""
-    read, several = page.read, page.topic.get("supposed") or page.topic.get("plans")
+    read, several = page.read, page.topic.get("supposed") or page.topic.get("plans") or len(page.offers) > 1
     which = [sense[1] for at in range(len(read.tokens)) if (sense := read.found.sense(at, "which"))]
-    points = any(at < len(read.tokens) and read.tokens[at].norm == "one" for at in which)
-    better = {"cheaper", "faster"} & set(read.asked("focus"))
-    return bool(page.plan and several and points and better) and not (page.filled or page.kept or read.names)
+    points = any(at < len(read.tokens) and read.tokens[at].norm in ("one", "of") for at in which)
+    better = {"cheaper", "faster"} & set(read.asked("focus")) or read.does("compare")
+    if not page.offers and get(page.plan, "cluster.count") is None and get(page.plan, "cluster.accelerator"):
+        # How many there are was found for each, not said.
+        return False
+    return bool(page.plan and several and points and better and not read.names)
 
 
 def _goes_on(page: Page, tool: str, share: float, before: str | None) -> bool:
@@ -222,8 +225,9 @@ def _instead_of_a_limit(page: Page) -> str | None:
     if page.marks and not (goal or "most" in page.read.asked("focus")):
         # 'A bigger micro batch' is no question for the biggest.
         return _estimate(page)
-    if goal in ("context", "seq_len") and _is_of_a_model_alone(page):
-        # 'What is the longest context of Qwen3-8B?'
+    there = get(page.plan, "cluster.accelerator") and page.read.does("it")
+    if goal in ("context", "seq_len") and _is_of_a_model_alone(page) and not there:
+        # 'What is the longest context of Qwen3-8B?', but not 'on it'
         return "describe_model"
     most = {at for at, _, name in page.read.asked_at("focus") if name in ("most", "least")}
     # The 'max' that asks names no field.

@@ -140,10 +140,17 @@ def devices(
 
 def _alone(read: Mentions, name: Name) -> int | None:
     """One, of 'a 4090' and 'an L4'."""
-    before = read.tokens[name.start - 1].norm if name.start else ""
+    start = next((at for at in range(max(name.start - 2, 0), name.start) if _makes(read, at, name.start)), name.start)
+    before = read.tokens[start - 1].norm if start else ""
     plural = name.text[-1:] in "sS" and not name.text[:-1].endswith(tuple("lL4"))
     machine = is_machine(read, name) or of_machines(read, name)
     return 1 if before in lexicon().articles and not plural and not machine else None
+
+
+def _makes(read: Mentions, at: int, end: int) -> bool:
+    """Whether words of who makes a device lead to its name: the 'Mac Studio' of 'a Mac Studio M3 Ultra'."""
+    words = read.found.words.get(at, ())
+    return any(word.end == end and any(sense.value == "maker" for sense in word.all("asked")) for word in words)
 
 
 def _is_rack(read: Mentions, name: Name) -> bool:

@@ -135,6 +135,9 @@ class Lexicon:
             joins = at > start and token.joins and not text[at - 1].joins and not _lists(text, at)
             if joins and not (token.text == "." and at + 1 < len(text) and text[at + 1].space):
                 nodes.append((node, at + 1))
+            if at > start + 1 and token.norm in self.fillers:
+                # 'What can you actually do'
+                nodes.append((node, at + 1))
             for found in _steps(node, token):
                 if found.senses and not self._counts(text, start, at):
                     senses.setdefault(at + 1, []).extend(found.senses)
@@ -449,7 +452,7 @@ def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
         if index and token.text[:1].isupper() and not found[index - 1].ends_sentence and not _numbered(found, index):
             # A name of something: 'Paris' is no 'pairs'.
             continue
-        numbered = _numbered(found, index)
+        numbered, counts = _numbered(found, index), _counted(known, found, index)
         sized = _SHORTEST_SWAP <= len(norm) <= _LONGEST_SWAP
         slip = token.kind == "word" and sized and norm.isascii() and tried < _MOST_SLIPS
         if not slip or norm in names or token.text[1:].lower() != token.text[1:]:
@@ -457,13 +460,33 @@ def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
         if known.at(found, index) or norm in known.known or norm in _plain_speech():
             continue
         tried += 1
-        if meant := _meant(norm, names) or (_head_meant(norm, names) if numbered else None):
+        if meant := (
+            _meant(norm, names)
+            or (_head_meant(norm, names) if numbered else None)
+            or (_unit_meant(norm) if counts else None)
+        ):
             found[index] = Glyphs(token.text, meant, token.start, token.end, token.kind, token.space)
     return found
 
 
 def _numbered(text: Sequence[Glyphs], at: int) -> bool:
     return at + 1 < len(text) and text[at + 1].kind == "number"
+
+
+def _counted(known: Lexicon, text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a number stands right before a word, or one and its scale: '50m tokns'."""
+    scaled = at > 1 and any(word.get("scale") for word in known.at(text, at - 1))
+    return at > 0 and text[at - 1 - scaled].kind == "number"
+
+
+@cache
+def _unit_meant(norm: str) -> str | None:
+    """The unit of one word that a word behind a number is one slip away from."""
+    units = {str(form) for sizes in _read("units").values() for forms in sizes.values() for form in forms}
+    return next(
+        (word for word in _slips(norm)[1] if len(norm) > _SHORTEST_SWAP and {word, word.removesuffix("s")} & units),
+        None,
+    )
 
 
 @cache

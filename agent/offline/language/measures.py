@@ -265,7 +265,7 @@ def _dotted_millions(text: Sequence[Glyphs], at: int) -> tuple[float, int] | Non
 def _is_span(heard: Found, at: int) -> bool:
     """Whether 'a' counts a stretch of time that one has: 'in a week', 'under a second'; not 'tokens a day'."""
     counted = units_at(heard, at + 1)
-    if counted and heard.sense(counted[0].end, "part_over"):
+    if counted and any(heard.sense(counted[0].end, kind) for kind in ("part_over", "later", "sooner")):
         return True
     times = [unit.size for unit in counted if unit.name == "time"]
     before = heard.words.get(at - 1, ()) if at else ()

@@ -52,9 +52,10 @@ class Pasted:
 def apart(text: str) -> Pasted:
     """Splits a message into what was pasted and what was said."""
     text, log = _without_steps(text)
+    text, listed = _without_list(text)
     text, sampled = _without_samples(text)
     text, rows = _without_tables(text)
-    facts = sampled + (rows if len(rows) == 1 else [])
+    facts = listed + sampled + (rows if len(rows) == 1 else [])
     text, machines = _without_logs(text)
     facts += machines
     config = None
@@ -119,6 +120,15 @@ def _is_monitor(line: str) -> bool:
 # cells are measured in.
 _OF_ONE_DEVICE = ("uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "index")
 _SAMPLED_IN = (" %", " MiB", " W", " MHz")
+
+
+def _without_list(text: str) -> tuple[str, list[str]]:
+    """(The text without the lines of `nvidia-smi -L`, how many devices of which name they are)."""
+    lines = text.split("\n")
+    listed = [line for line in lines if line.strip().startswith("GPU ") and " (UUID: " in line]
+    names = [line.partition(": ")[2].partition(" (UUID: ")[0].removeprefix("NVIDIA ") for line in listed]
+    left = "\n".join(line for line in lines if line not in listed).strip()
+    return left, [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)]
 
 
 def _without_samples(text: str) -> tuple[str, list[str]]:

@@ -106,9 +106,27 @@ def parts(read: Mentions, numbers: Sequence[Row], plan: Mapping[str, Any]) -> li
                 units = (Unit(counted[whole.value], 1.0, whole.start, whole.end),)
             same = replace(first, units=units, names=whole.names, end=whole.end)
             rows[-1] = Row((*part.amounts[:-1], same))
+        elif (whole := row.amounts[0]).value > 1 and (start := _one_of_the(read, row.start)) is not None:
+            rows.append(Row((replace(whole, value=1.0, digits=1.0, start=start),)))
         else:
             rows.append(row)
     return rows
+
+
+def _one_of_the(read: Mentions, whole: int) -> int | None:
+    """Where 'one' stands of the number at a token: 'only one of the two nodes'."""
+    for at in range(max(whole - _REACH, 0), whole - 1):
+        single = read.found.sense(at, "number")
+        if single is None or single[0].value != 1 or single[1] >= whole:
+            continue
+        # 'Un seul des deux'
+        of = single[1] + (read.tokens[single[1]].norm in read.found.lexicon.articles)
+        behind = read.found.does(of, "of_the") or whole + 1
+        if behind <= whole and all(
+            read.tokens[step].norm in read.found.lexicon.pointing for step in range(behind, whole)
+        ):
+            return at
+    return None
 
 
 def _is_part(read: Mentions, part: Row, whole: Row) -> bool:
@@ -194,6 +212,9 @@ def _more(read: Mentions, row: Row) -> Mark | None:
     amount = row.amounts[0]
     if len(row.amounts) > 1 or amount.value <= 0 or amount.names:
         return None
+    way = next((way for way in ("later", "sooner") if read.found.sense(amount.end, way)), None)
+    if way and amount.unit("time") and not amount.per:
+        return Mark(row.start, amount.end, 1 if way == "later" else -1, amount, "deadline_h")
     counted = next((_OF_UNIT[unit.name] for unit in amount.units if unit.name in _COUNTED), None)
     if counted and not (amount.per or read.found.sense(amount.number, "onto")) and (sign := _added(read, row)):
         return Mark(row.start, row.end, 1 if sign == "plus" else -1, amount, counted)
@@ -252,7 +273,7 @@ def factors(page: Page) -> list[Edit]:
         span = page.read.span(mark.start, mark.end)
         if (share := _share_of(page, mark)) and share != target:
             edits.append(Edit(share, "set", mark.factor, span))
-        elif target is None:
+        elif target is None or (target == "deadline_h" and mark.amount and target not in page.known):
             page.lost.append((mark.start, mark.end))
         elif mark.factor < 1 and mark.amount is None and target not in page.known and _is_a_share(page, target):
             # 'Half of it hits the prefix cache'

@@ -25,6 +25,8 @@ from knowledge.machines.offered import cores_of
 
 # Generations of TPUs that are called as versions of anything are.
 _VERSIONS = ("2", "3", "4")
+# Tokens between a card and the machine that it is in.
+_BESIDE = 6
 _GIGABYTES = ("gb", "g", "gib", "gi")
 
 
@@ -42,6 +44,9 @@ def card_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue,
     if cores is None and looked[3] is None and (more := _memory_behind(text, stop, said, catalogue)):
         stop, looked = more
     start, box = at, False
+    if looked[3] is None and _is_in_a_laptop(text, at, stop):
+        portable = looked_up(catalogue, "accelerator", f"{said} laptop")
+        looked = portable if portable[0] == f"{looked[0]}-laptop" else looked
     if looked[3] is None and (lead := _memory_before(text, at)):
         fuller = looked_up(catalogue, "accelerator", f"{said} {lead[1]}gb")
         if fuller[3] is None:
@@ -51,6 +56,17 @@ def card_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue,
         start -= 1
     stop += stop < len(text) and text[stop].norm == "s" and not text[stop].space
     return Name("accelerator", start, stop, said_of(whole, text, start, stop), *looked, box=box, count=cores)
+
+
+def _is_in_a_laptop(text: Sequence[Glyphs], start: int, end: int) -> bool:
+    """Whether a laptop stands beside a card in its clause: 'my gaming laptop with a 4090', 'a 4090 in my laptop'."""
+    before = next((at for at in range(start, max(start - _BESIDE, 0), -1) if _ends(text[at - 1])), start - _BESIDE)
+    behind = next((at for at in range(end, min(end + _BESIDE, len(text))) if _ends(text[at])), end + _BESIDE)
+    return any(token.norm in lexicon().portable for token in text[max(before, 0) : behind])
+
+
+def _ends(token: Glyphs) -> bool:
+    return token.ends_clause and token.text not in "()"
 
 
 def _card(text: Sequence[Glyphs], start: int, least: int, catalogue: Catalogue, name: str) -> tuple[int, str, Looked]:

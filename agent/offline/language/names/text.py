@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.names.cards import card_at
-from agent.offline.language.names.known import Known, Name, known_names
+from agent.offline.language.names.known import Known, Name, known_names, looked_up
 from agent.offline.language.names.models import model_at, of_a_fine_tune
 from agent.offline.language.names.places import instance_at, paths_in, place_at, provider_at, saved_in
 from agent.offline.language.tokens import Glyphs
@@ -33,7 +33,20 @@ def names(text: Sequence[Glyphs], whole: str, catalogue: Catalogue) -> list[Name
             at = name.end
         else:
             at += 1
-    return _without_machines(sorted(_with_hosts(found, text), key=lambda name: name.start), text)
+    forms = [form for name in found for form in _other_forms(name, text, catalogue)]
+    hosted = _with_hosts([*found, *forms], text)
+    return _without_machines(sorted(hosted, key=lambda name: name.start), text)
+
+
+def _other_forms(name: Name, text: Sequence[Glyphs], catalogue: Catalogue) -> Iterator[Name]:
+    """Forms of a card that are joined to its name: the NVL and SXM of 'H100 PCIe vs NVL vs SXM'."""
+    at = name.end
+    while name.kind == "accelerator" and name.id and at + 1 < len(text) and text[at + 1].norm in lexicon().card_forms:
+        if not (text[at].norm in lexicon().joints or text[at].text in ",/"):
+            return
+        looked = looked_up(catalogue, "accelerator", f"{name.id.partition('-')[0]} {text[at + 1].norm}")
+        yield Name("accelerator", at + 1, at + 2, text[at + 1].text, *looked)
+        at += 2
 
 
 def _without_machines(found: list[Name], text: Sequence[Glyphs]) -> list[Name]:

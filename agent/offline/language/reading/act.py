@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.offline.form import Edit, Reference
-from agent.offline.language.asking import asks, supposing
+from agent.offline.language.asking import clauses, is_question, supposing
 from agent.offline.language.labelled import called
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.tool import FREE
@@ -78,7 +78,7 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
 
 _OF_DEVICES = ("accelerator", "count", "nodes", "per_node")
 # What the best of a comparison is called, and its figure.
-_BEST_BY = {"faster": "time", "cheaper": "cost"}
+_BEST_BY = {"faster": "time", "cheaper": "cost", "leaner": "memory"}
 _OFF = (None, False, 0, "none")
 _PLACES = ("first", "second", "third", "fourth")
 
@@ -88,7 +88,7 @@ def ranked_one(page: Page) -> tuple[int, int, int] | None:
     best, tokens = page.topic.get("best_by") or {}, page.read.tokens
     called = [*page.read.asked_at("focus"), *_objectives(page)]
     for at, end, name in called if page.offers and best else ():
-        leads = at > 0 and tokens[at - 1].norm in page.read.found.lexicon.pointing
+        leads = at > 0 and (tokens[at - 1].norm in page.read.found.lexicon.pointing or _is_of_one(page, at))
         ends = end == len(tokens) or tokens[end].kind == "sign" or page.read.found.sense(end, "number")
         ends = ends or page.read.found.does(end, "and", "and_then")
         if leads and ends and _BEST_BY.get(name) in best:
@@ -96,12 +96,19 @@ def ranked_one(page: Page) -> tuple[int, int, int] | None:
     return None
 
 
+def _is_of_one(page: Page, at: int) -> bool:
+    """Whether 'the one that' or 'the one with the' stands before a token."""
+    near = [token.norm for token in page.read.tokens[max(at - 4, 0) : at]]
+    return "one" in near and bool({"that", "which", "with"} & {*near})
+
+
 def _objectives(page: Page) -> list[tuple[int, int, str]]:
     """'The fastest' and 'the cheapest' as what they are better at."""
-    names = {"throughput": "faster", "time": "faster", "cost": "cheaper"}
+    names = {"throughput": "faster", "time": "faster", "cost": "cheaper", "memory": "leaner"}
     values = [value for value in page.read.values if value.field == "objective" and str(value.value) in names]
     # 'Which is the cheapest?' asks for another order.
-    told = [] if asks(page.read.found, []) else values
+    asked = [part for part in clauses(page.read.found) if is_question(page.read.found, part)]
+    told = [value for value in values if not any(value.start in part for part in asked)]
     return [(value.start, value.end, names[str(value.value)]) for value in told]
 
 

@@ -27,7 +27,7 @@ _FEW_WORDS = 8
 _FEWEST_WORDS = 3
 # What the answer before offered, in a conversation's topic.
 OFFERS = "offers"
-_PEOPLE = "concurrency"
+_PEOPLE, _DEVICES = "concurrency", "count"
 # From this cost on a number is hardly of the field that it fills.
 _UNSURE = 2.0
 # Doublings from which on a number is hardly another value of one, and what lengths in tokens are multiples of.
@@ -45,11 +45,13 @@ def of_the_last(
         # '15B' where it was asked how many tokens
         sizes = [size for size in filled if size.field == "model_size" and _is_of_data(plan, topic, size.row)]
         filled = [replace(size, field="dataset_tokens") if size in sizes else size for size in filled]
-    for row in left if plan else ():
+    unsure = [number.row for number in filled if number.cost >= _UNSURE]
+    for row in [*left, *unsure] if plan else ():
         last = row.amounts[-1]
-        name = None if not row.bare else _brought_back(read, row, plan, topic)
+        name = _brought_back(read, row, plan, topic) if row.bare else _latency_meant(row, plan, topic)
         if name:
-            filled = [*filled, Filled(name, (value_of(lexicon().quantities[name], last, last),), row, 1.0)]
+            filled = [number for number in filled if number.row is not row]
+            filled.append(Filled(name, (value_of(lexicon().quantities[name], last, last),), row, 1.0))
             left = [one for one in left if one is not row]
     for sentence in clauses(read.found) if plan else ():
         if any(read.found.sense(at, "hearsay") for at in sentence):
@@ -74,6 +76,20 @@ def of_the_last(
         filled = [*(number for number in filled if number.row is not row), Filled(name, values, row, 1.0)]
         left = [one for one in left if one is not row]
     return filled, left
+
+
+_LATENCIES = ("ttft_slo_ms", "tpot_slo_ms")
+
+
+def _latency_meant(row: Row, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str | None:
+    """The limit that a time alone is another value of: the only one of a deployment, or what was changed last."""
+    last = row.amounts[-1]
+    if len(row.amounts) > 1 or last.per or not last.unit("time"):
+        return None
+    limits = [name for name in _LATENCIES if get(plan, ALL_PATHS[name])]
+    recent = field_in(topic, "recent")
+    meant = recent if recent in limits else limits[0] if len(limits) == 1 else None
+    return meant if meant and strange(lexicon().quantities[meant], row) <= _UNUSUAL else None
 
 
 def _leads(heard: Found, at: int, start: int) -> bool:
@@ -168,6 +184,8 @@ def _stands_for(
 
     if _is_of_data(plan, topic, row):
         return "dataset_tokens"
+    if read.found.sense(row.end, "of_them") and strange(quantities[_DEVICES], row) <= _UNUSUAL:
+        return "count"
     recent, solved = named("recent"), named("solved")
     if offered := _offered(topic, row):
         return offered
@@ -180,7 +198,7 @@ def _stands_for(
     corrects = any(read.found.does(at, "refuse_right", "correct") for at in sentence)
     few = len(sentence) <= _FEWEST_WORDS
     sentence = _thought(read, row, sentence)
-    if any(read.found.sense(at, "owns") for at in sentence) and strange(quantities["count"], row) <= _UNUSUAL:
+    if any(read.found.sense(at, "owns") for at in sentence) and strange(quantities[_DEVICES], row) <= _UNUSUAL:
         return "count"
     recent = recent if topic.get("followed", True) or corrects else None
     if len(sentence) > _FEW_WORDS or any(read.found.sense(at, "excess") for at in sentence):
@@ -235,15 +253,12 @@ def _brought_back(read: Mentions, row: Row, plan: Mapping[str, Any], topic: Mapp
     now: 'back to 4'."""
     plans, supposed = map(topic.get, ("plans", "supposed"))
     plans, plan = ([*(plans or ()), plan], supposed) if supposed else (plans or (), plan)
-    # 'Back to 4', 'back to the full 512'
-    onto = [
-        at
-        for at in range(max(row.start - 3, 0), row.start)
-        if row.start - (read.found.sense(at, "onto") or (0, 0))[1] in (0, 1)
-    ]
-    if not onto or not any(read.found.does(at, "back") for at in range(max(onto[0] - 3, 0), onto[0])):
+    if not _is_of_before(read, row):
         return None
-    value = row.amounts[-1].value
+    value, recent = row.amounts[-1].value, field_in(topic, "recent")
+    for name in dict.fromkeys((recent, *sorted(known_fields(plan)))) if _stays(read, row) else ():
+        if name and get(plan, ALL_PATHS[name]) in (value, row.amounts[-1].length) and name in lexicon().quantities:
+            return name
     for earlier in reversed(plans):
         for name in known_fields(earlier):
             before = get(earlier, ALL_PATHS[name])
@@ -253,6 +268,22 @@ def _brought_back(read: Mentions, row: Row, plan: Mapping[str, Any], topic: Mapp
         if each and value * each == get(earlier, "cluster.count") != get(plan, "cluster.count"):
             return "nodes"
     return None
+
+
+def _stays(read: Mentions, row: Row) -> bool:
+    """Whether words before a number say that something stays: 'leave it at 4'."""
+    before = (read.found.sense(at, "stays") for at in range(max(row.start - 3, 0), row.start))
+    return any(stays is not None and stays[1] == row.start for stays in before)
+
+
+def _is_of_before(read: Mentions, row: Row) -> bool:
+    """Whether words beside a number say that it was so before: 'back to 4', 'leave it at 4', 'the 8 I first had'."""
+    near = range(max(row.start - 3, 0), row.start)
+    if _stays(read, row) or any(read.found.sense(at, "had") for at in range(row.end, row.end + 2)):
+        return True
+    # 'Back to 4', 'back to the full 512'
+    onto = [at for at in near if row.start - (read.found.sense(at, "onto") or (0, 0))[1] in (0, 1)]
+    return bool(onto) and any(read.found.does(at, "back") for at in range(max(onto[0] - 3, 0), onto[0]))
 
 
 def _nearest(plan: Mapping[str, Any], row: Row) -> str | None:

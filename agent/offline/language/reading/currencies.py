@@ -32,7 +32,7 @@ def in_dollars(page: Page) -> None:
         if per and amount.unit("usd"):
             page.worth[per] = amount.value
             told.append(row)
-    told += _bare(page, rows)
+    told += [*_of_one(page, rows), *_bare(page, rows)]
     if not page.worth:
         return
     page.left = [row for row in page.left if row not in told]
@@ -43,6 +43,26 @@ def in_dollars(page: Page) -> None:
         else number
         for number in page.filled
     ]
+
+
+def _of_one(page: Page, rows: list[Row]) -> list[Row]:
+    """Dollars beside one of other money without a number: 'a euro is 1.09 dollars', '1.09 dollars to the euro'."""
+    told, read = [], page.read
+    names = read.found.lexicon.articles | read.found.lexicon.pointing
+    for row in rows:
+        amount = row.amounts[-1]
+        if not (amount.unit("usd") and 0.0 < amount.value < _MOST_USD and not amount.per):
+            continue
+        near = (
+            *range(max(row.start - _NEAR, 1), row.start),
+            *range(row.end + 1, min(row.end + _NEAR, len(read.tokens))),
+        )
+        beside = ((name, at) for at in near for name in NEAR_DOLLARS if read.found.has_unit(at, name))
+        money = next((name for name, at in beside if read.tokens[at - 1].norm in names), None)
+        if money:
+            page.worth[money] = amount.value
+            told.append(row)
+    return told
 
 
 def _bare(page: Page, rows: list[Row]) -> list[Row]:

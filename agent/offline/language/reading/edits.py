@@ -88,7 +88,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     # '8 H100: A) these 8 H100 or B) 16 MI300X'
     options = list({str([(edit.field, edit.op, edit.value) for edit in option]): option for option in options}.values())
     edits, options = ([*edits, *options[0]], []) if len(options) == 1 else (edits, options)
-    options, edits = _priced_apart(page, options, edits)
+    options, edits = _priced_apart(page, _as_many(page, options), edits)
     edits = _of_memory(page, _of_form(page, edits))
     changes = factors(page) + exchanged(page)
     if not options and tool not in NO_OPTIONS:
@@ -115,20 +115,19 @@ def _of_jobs(page: Page) -> list[Filled]:
     ]
 
 
-# What a device is told to be apart from its name: 'and if the H100s were PCIe?'
-_FORMS = ("pcie", "sxm", "nvl")
-
-
 def _of_form(page: Page, edits: list[Edit]) -> list[Edit]:
     """The edits with the device, or the plan's, in the form that is said apart from its name."""
-    inside = page.read.named_tokens
-    at = next((at for at, token in enumerate(page.read.tokens) if token.norm in _FORMS and at not in inside), None)
+    inside, forms = page.read.named_tokens, page.read.found.lexicon.card_forms
+    at = next(
+        (at for at, token in enumerate(page.read.tokens) if token.norm in forms and at not in inside),
+        None,
+    )
     named = next((edit for edit in edits if edit.field == "accelerator" and edit.op == "set"), None)
     device = named.value if named else get(page.plan, "cluster.accelerator")
     if at is None or not isinstance(device, str):
         return edits
     chip, form = device.partition("-")[0], page.read.tokens[at].norm
-    kin = ["-".join(form if part in _FORMS else part for part in device.split("-")), f"{chip} {form}"]
+    kin = ["-".join(form if part in forms else part for part in device.split("-")), f"{chip} {form}"]
     facts = (looked_up(page.catalogue, "accelerator", name) for name in kin)
     id = next((id for id, _, _, problem in facts if id and not problem and id.partition("-")[0] == chip), device)
     if id == device:
@@ -166,8 +165,23 @@ def _of_memory(page: Page, edits: list[Edit]) -> list[Edit]:
     return edits
 
 
+# Numbers of devices, as they are told.
+_MANY = {"count": "devices", "nodes": "nodes", "per_node": "devices a node"}
 # Characters between a device and the provider that has it: 'on RunPod 4090', '4090 at RunPod'.
 _BESIDE = 5
+
+
+def _as_many(page: Page, options: list[list[Edit]]) -> list[list[Edit]]:
+    """The options with as many of each device as of the first, where no other is counted: '4 H100 or H200', but not '4
+    H100 or an H200'."""
+    counts = [[edit for edit in option if edit.field in _MANY] for option in options]
+    of_devices = all(any(edit.field == "accelerator" for edit in option) for option in options)
+    if len(options) < 2 or not (of_devices and counts[0]) or any(counts[1:]):
+        return options
+    many = [replace(edit, span=(0, 0)) for edit in counts[0]]
+    words = " and ".join(f"{edit.value:,} {_MANY[edit.field]}" for edit in many)
+    page.assumed.append(f"{words} taken of each, as of the first")
+    return [options[0], *([*option, *many] for option in options[1:])]
 
 
 def _priced_apart(page: Page, options: list[list[Edit]], edits: list[Edit]) -> tuple[list[list[Edit]], list[Edit]]:

@@ -33,6 +33,8 @@ from agent.offline.language.rows import Row
 from estimator.plan.calendar import DAY_H
 from estimator.units import GIB
 from knowledge.machines.catalogue import find_accelerator
+from planner.partial import get
+from planner.requests import ALL_PATHS
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
@@ -219,6 +221,7 @@ def understood(
     filled, left = assigned(read.found, rest, mode, _likely(read, plan, mode))
     filled += halves
     filled, left = _priced(read, filled, left, topic)
+    filled = _as_budget(filled, plan)
     filled, left = corrected(read, *put_instead(read, filled, left))
     filled, left = of_the_last(read, filled, left, plan, topic) if plan else echoed(read, filled, left)
     first = Assigned(filled, left)
@@ -226,7 +229,7 @@ def understood(
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = _without_told(read, filled, left)
     filled = _of_each_copy(read, _as_requests([_as_its_memory(read, number) for number in filled]))
-    filled = [_as_group(read, number) for number in filled] if _generates(read, plan) else filled
+    filled = _as_prompts([_as_group(read, number) for number in filled]) if _generates(read, plan) else filled
     filled = [_as_busy(number) for number in _as_prices(read, filled)]
     filled = sorted(apart(read, filled), key=lambda number: number.row.start)
     refused = scope.refusals(read.found, things_said(read, mode, filled))
@@ -582,6 +585,42 @@ def _as_group(read: Mentions, number: Filled) -> Filled:
     end = number.row.end
     each = end < len(read.tokens) and read.tokens[end].norm in read.found.lexicon.of_each
     return replace(number, field="group_size") if each and number.field == "dataset_samples" else number
+
+
+# How far another budget is from the one that there is.
+_ANOTHER_BUDGET = 10.0
+
+
+def _as_budget(filled: Sequence[Filled], plan: Mapping[str, Any]) -> list[Filled]:
+    """A number alone that would be a length which the plan has not, as money, where money is all that limits it:
+    'what if we had 60k' of $40,000."""
+    budget = get(plan, "goal.budget_usd")
+    lengths = [get(plan, ALL_PATHS[name]) for name in ("seq_len", "max_context", "input_len")]
+    if not budget or any(lengths):
+        return list(filled)
+    money: list[Filled] = []
+    for number in filled:
+        value = number.row.amounts[-1].value
+        near = 1 / _ANOTHER_BUDGET <= value / budget <= _ANOTHER_BUDGET
+        alone = number.field in ("seq_len", "length") and number.row.bare and not number.name
+        money.append(replace(number, field="budget_usd", values=(value,)) if near and alone else number)
+    return money
+
+
+# More prompts than these are all that there are.
+_MOST_PROMPTS = 1024
+
+
+def _as_prompts(filled: Sequence[Filled]) -> list[Filled]:
+    """Prompts beside how often each is answered as those of a step: '64 prompts x 8 samples'."""
+    grouped = any(number.field == "group_size" for number in filled)
+    batch = any(number.field == "global_batch" for number in filled)
+    for number in filled if grouped and not batch else ():
+        last = number.row.amounts[-1]
+        counted = last.unit("requests", "samples") and not last.unit("tokens") and not last.per
+        if counted and number.field in ("prompt_len", "dataset_samples") and number.values[-1] <= _MOST_PROMPTS:
+            return [replace(number, field="global_batch"), *(other for other in filled if other is not number)]
+    return list(filled)
 
 
 def _generates(read: Mentions, plan: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.asking import clauses, is_question
 from agent.offline.language.assign import single
-from agent.offline.language.choice import about_the_answer, chosen, control_of
+from agent.offline.language.choice import about_the_answer, chosen, control_of, is_of_what_was
 from agent.offline.language.features.signs import SWITCHES, asks_what_it_is, weighs_an_api
 from agent.offline.language.labelled import choices, without_labels_behind
 from agent.offline.language.lexicon import lexicon
@@ -208,7 +208,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     scoped, edits = scope_of(page, edits)
     refs = references_of(page, edits)
     edits = edits or value_alone(page)
-    if tool == "compare" and edits and not options:
+    if tool == "compare" and edits and not (options or is_of_what_was(page)):
         edits, options = _weighed(page, scoped, edits)
     reading = Reading(
         text=page.read.text,
