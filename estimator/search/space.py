@@ -477,6 +477,9 @@ def _recompute(job: Job, space: Space, rows: Rows) -> Modes:
     codes, layers = np.array([recompute_code(mode) for mode in modes]).T
     pp = rows["pp"]
     allowed = np.ones((len(pp), len(modes)), dtype=bool)
+    if recompute and job.framework.recompute.by_virtual_stage and job.plan.layout.vpp is None:
+        # As many in each virtual stage.
+        allowed &= layers % rows["vpp"][:, None] == 0
     if recompute or space.extremes or not (space.whole and partly):
         return Modes(codes, layers[None, :], np.zeros_like(pp), allowed)
     # Both are the same for all groups of as many stages in as many parts.

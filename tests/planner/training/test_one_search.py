@@ -92,6 +92,16 @@ def test_what_is_given_up_in_part_by_name_is_given_up_whole_where_that_is_needed
     assert not plan_training(plan.patch({"workload.fused_loss": False})).fits
 
 
+def test_named_recompute_is_of_as_many_layers_in_each_virtual_stage() -> None:
+    """Megatron's recompute_num_layers is of a virtual stage: eight of 24 layers are dealt to 1, 2, 4 or 8 of them."""
+    workload = {"framework": "nanotron", "stage": "pretrain", "seq_len": 8192, "global_batch": 64, "micro_batch": 2}
+    cluster = {"accelerator": "mi300x", "count": 32}
+    plan = Plan.parse({"model": "Qwen/Qwen3-30B-A3B", "workload": workload, "cluster": cluster})
+    layout = {"tp": 1, "pp": 2, "ep": 1, "zero_stage": 1, "recompute": "block:8"}
+    planned = plan_training(plan.patch({f"layout.{name}": value for name, value in layout.items()}))
+    assert planned.plan.layout.vpp in (1, 2, 4, 8)
+
+
 def test_a_million_tokens_go_to_what_people_run() -> None:
     """TRL, pulls 6845 and 6846: 364 to 380 s a step of one sequence on eight H100, with FSDP2 and chunked loss; a
     framework that few use takes longer without any concession."""
