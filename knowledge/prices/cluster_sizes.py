@@ -36,11 +36,11 @@ def largest_cluster(price: Price) -> LargestCluster:
 
 
 def largest_words(devices: int | None, known_by: str | None) -> str:
-    """'16,384' of a cluster, or where the provider states none by what it is taken: '512 (64 nodes assumed)' where a
+    """'16,384' of a cluster, or where the provider states none by what it is taken: '512 (assumed)' where a
     network is named, '8 (one machine)'; '' where nothing is known."""
     if devices is None:
         return ""
-    taken = {"network": f" ({NODES_UNASKED} nodes assumed)", "machine": " (one machine)"}
+    taken = {"network": " (assumed)", "machine": " (one machine)"}
     return f"{whole(devices)}{taken.get(known_by or '', '')}"
 
 

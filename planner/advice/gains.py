@@ -57,6 +57,7 @@ class Bench:
     most: int
     tried: int = 0
     _known: dict[str, PlanEstimate | None] = field(default_factory=dict)
+    _changes: dict[str | None, list[Change]] = field(default_factory=dict)
 
     def best(self, entry: PlaybookAdvice) -> Gain | None:
         """The best of an entry's alternatives; None where none can be had or says its objective.
@@ -92,7 +93,9 @@ class Bench:
             for resolved in self._resolved(patch):
                 yield Change(entry.id, resolved, entry.title, "", effect)
         if entry.change is not None:
-            for change in known_changes(self.base, self.asked, entry.objective):
+            if entry.objective not in self._changes:
+                self._changes[entry.objective] = known_changes(self.base, self.asked, entry.objective)
+            for change in self._changes[entry.objective]:
                 if change.knob == entry.change:
                     yield change
                     other = self.estimate(change.patch)
