@@ -125,7 +125,7 @@ def _headline(result: RunReading) -> str:
     if result.outcome == "oom":
         return f"{where}: it ran out of device memory."
     if result.outcome == "failed":
-        return f"{where}: it failed before its first step."
+        return f"{where}: no step of it is in the log."
     if result.kind == "serving" or result.tokens_per_s_per_device is result.step_s is None:
         return f"{where}: {', '.join(_in_words(result)) or 'no figure'}."
     parts = [seconds(result.step_s) + " a step"] if result.step_s else []

@@ -188,3 +188,25 @@ def test_non_stop_refuses_nothing() -> None:
 
 def test_more_like_adds_no_money() -> None:
     assert said("our data is more like 140M actually", PLAN) == {"dataset_tokens": 140e6}
+
+
+@pytest.mark.parametrize("words", ["i can't make the sequence any shorter", "we cannot change the context"])
+def test_what_cannot_be_changed_stays(words: str) -> None:
+    assert said(f"{words}. batch of 1 ok?", PLAN) == {"batch": 1}
+    reading = language.read(f"{words}. batch of 1 ok?", known(), PLAN, {}, NOON)
+    assert not [edit for edit in reading.edits if edit.op in ("drop", "refuse")]
+
+
+def test_another_choice_is_taken_behind_a_correction() -> None:
+    first = "fp8 vs awq vs bf16 for llama-3.1-70b on 2 h100, 32 users"
+    *_, last = plans(first, "take the second", "sorry i meant the first")
+    assert get(last, "workload.weight_dtype") == "fp8"
+
+
+@pytest.mark.parametrize("refuses", ["don't", "we can't", "never", "we don't want to", "please do not", "we must not"])
+@pytest.mark.parametrize("change", ["lower the rank", "reduce the context", "increase the batch", "double the batch"])
+def test_a_change_that_is_refused_changes_nothing(refuses: str, change: str) -> None:
+    reading = language.read(f"{refuses} {change}", known(), PLAN, {}, NOON)
+    assert not reading.edits
+    wanted = language.read(f"why don't we {change}?", known(), PLAN, {}, NOON)
+    assert [edit.op for edit in wanted.edits] == ["times"]

@@ -16,7 +16,7 @@ from agent.offline.language.measures import TIMES, Amount, Unit
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.rows import Row, counts_copies
 from agent.offline.language.scope import FACTORS
-from agent.offline.language.stepped import part_of, steps
+from agent.offline.language.stepped import is_refused, part_of, steps
 from knowledge import figures
 from planner.partial import get
 from planner.requests import ALL_PATHS, ONLY_SERVING, ONLY_TRAINING
@@ -84,6 +84,8 @@ def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]
     }
     changes += [Mark(at, end, factor, fields=fields) for at, end, factor, fields in steps(read) if at not in taken]
     taken = {at for mark in changes for at in range(mark.start, mark.end)}
+    # 'Don't double the batch'
+    changes = [mark for mark in changes if mark.amount or not is_refused(read, mark.start)]
     return sorted(changes, key=lambda mark: mark.start), [row for row in numbers if row.start not in taken]
 
 

@@ -17,6 +17,8 @@ _SIZES = frozenset({
     "concurrency", "request_rate", "load",
 })  # fmt: skip
 _OF_UNITS = {"users": "concurrency"}
+# Tokens between a word that refuses and the change that it refuses.
+_REFUSES = 4
 _DIRECTIONS = {"larger": STEP, "raise": STEP, "smaller": 1 / STEP, "lower": 1 / STEP}
 
 
@@ -28,11 +30,39 @@ def steps(read: Mentions) -> Iterator[tuple[int, int, float, tuple[str, ...]]]:
         factor = next((_DIRECTIONS[sense.kind] for sense in word.senses if sense.kind in _DIRECTIONS), None)
         if factor is None or at in read.named_tokens or _is_pointed_at(read, at) or _has_number(read, at):
             continue
+        if is_refused(read, at):
+            # 'Don't lower the rank'
+            continue
         places = [_behind_small_words(read, word.end), *_closed_by(read, at, word.end)]
         if sizes := next(
             filter(None, (_sizes(read, place, of_length=bool(word.all("stretch"))) for place in places)), ()
         ):
             yield at, word.end, factor, sizes
+
+
+def is_refused(read: Mentions, at: int) -> bool:
+    """Whether a word that refuses leads to a change: 'don't lower', 'we can't make it any longer'; 'why not double'
+    supposes it."""
+    heard = read.found
+    # 'No more than twice the cost'
+    limits = {step for first, last, _ in read.limits for step in range(first, last)}
+    for start in range(max(at - _REFUSES, 0), at):
+        takes = start in limits or heard.does(start, "minus")
+        end = None if takes else heard.does(start, "refuse_right")
+        if end is None or end > at or any(token.ends_clause for token in read.tokens[end:at]):
+            continue
+        near = range(max(start - 2, 0), start + 1)
+        supposed = any((heard.does(step, "suppose") or 0) >= end for step in near) or _asks_back(read, end)
+        small = (heard.sense(step, "stop") or heard.sense(step, "field") for step in range(end, at))
+        return not supposed and all(small)
+    return False
+
+
+def _asks_back(read: Mentions, at: int) -> bool:
+    """Whether who is to do it stands behind a word that refuses, in a question: 'can't we reduce it?'."""
+    part = part_of(read, at)
+    asked = read.tokens[min(part.stop, len(read.tokens) - 1)].text == "?"
+    return asked and at < len(read.tokens) and read.tokens[at].norm in read.found.lexicon.persons
 
 
 def _is_pointed_at(read: Mentions, at: int) -> bool:

@@ -197,7 +197,9 @@ def _is_aside(page: Page, at: int) -> bool:
     """Whether a token adds nothing to what is picked."""
     heard = page.read.found
     aside = heard.sense(at, "stop") or heard.does(at, "take", "and", "and_then")
-    return bool(aside) or page.read.tokens[at].kind == "sign"
+    # 'Sorry, I meant the first'
+    corrects = any(start <= at < (heard.does(start, "correct") or start) for start in page.read.does("correct"))
+    return bool(aside) or corrects or page.read.tokens[at].kind == "sign"
 
 
 def act_of(
