@@ -74,14 +74,11 @@ def _cluster(
 ) -> tuple[str | None, int | None, tuple[int, int]]:
     """(Device of the cluster, how many, where its words stand): its number is the one that counts its name."""
     device = next((edit for edit in reading.edits if edit.field == "accelerator" and edit.op == "set"), None)
-    counted = [
-        (row, name) for name in heard.of("accelerator") for row in heard.rows if row.amounts[-1].end == name.start
-    ]
-    for row, name in counted if device else ():
-        if row.amounts[-1].names and row.amounts[-1].value == int(row.amounts[-1].value):
+    counted = ((row, row.amounts[-1], name) for name in heard.of("accelerator") for row in heard.rows)
+    for row, amount, name in counted:
+        if device and amount.end == name.start and amount.names and amount.value == int(amount.value):
             # 'Four jobs wait for our 16 A100: a LoRA on 4 gpus, …'
-            start, end = heard.span(row.start, name.end)
-            return str(device.value) if device else None, int(row.amounts[-1].value), (start, end)
+            return str(device.value), int(amount.value), heard.span(row.start, name.end)
     sizes = [edit for edit in reading.edits if edit.field in ("count", "nodes", "per_node") and edit.op == "set"]
     named = [edit for edit in reading.edits if edit.field in _OF_DEVICES]
     here = patched({"cluster": dict(plan.get("cluster") or {})}, named, reading.text, catalogue, Before()).plan
@@ -210,6 +207,7 @@ def _name(model: str, stage: Sequence[str], runs: Sequence[PortfolioRun]) -> str
 def _changed(reading: Reading, heard: Mentions, queue: PortfolioRequest) -> PortfolioRequest | None:
     """The queue with another order, other devices, or another cluster; None where the turn says nothing of these."""
     runs, meant = queue.runs, _meant(heard, queue.runs)
+    due = reading.values("deadline_h")
     counts = [edit.value for edit in reading.edits if edit.field == "count"]
     counts += [edit.value for option in reading.options for edit in option if edit.field == "count"]
     if not counts:
@@ -217,12 +215,11 @@ def _changed(reading: Reading, heard: Mentions, queue: PortfolioRequest) -> Port
         counts = [int(row.amounts[-1].value) for row in heard.rows if row.bare and row.amounts[-1].value <= queue.count]
     if heard.does("round") or (heard.does("swap") and not reading.edits):
         runs = _in_order(list(reversed(runs)))
-    elif meant and (due := reading.values("deadline_h")) and not heard.does("run_first"):
-        runs = [run.model_copy(update={"deadline_h": due[-1]}) if run is meant else run for run in runs]
-    elif meant and heard.does("run_first"):
-        due = reading.values("deadline_h")
-        meant = meant.model_copy(update={"deadline_h": due[-1]}) if due else meant
-        runs = _in_order([meant, *(run for run in runs if run.name != meant.name)])
+    elif meant and (due or heard.does("run_first")):
+        first = meant.model_copy(update={"deadline_h": due[-1]}) if due else meant
+        runs = [first if run is meant else run for run in runs]
+        if heard.does("run_first"):
+            runs = _in_order([first, *(run for run in runs if run is not first)])
     elif heard.does("run_beside"):
         runs = _side_by_side(runs, meant, counts[-1] if counts else None, queue.count)
     elif meant and counts:

@@ -323,8 +323,7 @@ def _with_room_for_all(plans: Sequence[_NamedPlan], entries: Sequence[ScenarioOu
     runs = [entry.estimate for entry in entries if isinstance(entry.estimate, Planned)]
     if len(runs) < len(plans) or not are_adapters([named.plan for named in plans]) or _are_alike(runs):
         return entries
-    for named, run in zip(plans, runs, strict=True):
-        own = ScenarioOutcome(named.name, run, None, named.notes)
+    for named, own, run in zip(plans, entries, runs, strict=True):
         alike = [own if other is named else _alike((run, named.plan), other) for other in plans] if named.plan else []
         planned = [entry.estimate for entry in alike if entry and isinstance(entry.estimate, Planned)]
         if len(planned) == len(plans) and _are_alike(planned):

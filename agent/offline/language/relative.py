@@ -84,7 +84,7 @@ def marks(read: Mentions, numbers: Sequence[Row]) -> tuple[list[Mark], list[Row]
     }
     changes += [Mark(at, end, factor, fields=fields) for at, end, factor, fields in steps(read) if at not in taken]
     taken = {at for mark in changes for at in range(mark.start, mark.end)}
-    # 'Don't double the batch'
+    # 'Don't double the batch', 'don't lower the rank'
     changes = [mark for mark in changes if mark.amount or not is_refused(read, mark.start)]
     return sorted(changes, key=lambda mark: mark.start), [row for row in numbers if row.start not in taken]
 

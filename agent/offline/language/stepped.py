@@ -30,9 +30,6 @@ def steps(read: Mentions) -> Iterator[tuple[int, int, float, tuple[str, ...]]]:
         factor = next((_DIRECTIONS[sense.kind] for sense in word.senses if sense.kind in _DIRECTIONS), None)
         if factor is None or at in read.named_tokens or _is_pointed_at(read, at) or _has_number(read, at):
             continue
-        if is_refused(read, at):
-            # 'Don't lower the rank'
-            continue
         places = [_behind_small_words(read, word.end), *_closed_by(read, at, word.end)]
         if sizes := next(
             filter(None, (_sizes(read, place, of_length=bool(word.all("stretch"))) for place in places)), ()
