@@ -11,7 +11,7 @@ from agent.offline.language.devices import is_machine
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.reading.currencies import NEAR_DOLLARS
-from agent.offline.language.reading.page import is_reserved_for
+from agent.offline.language.reading.meant import is_reserved_for
 from estimator.money.ownership import HOURS_PER_YEAR
 from knowledge.machines.catalogue import find_accelerator
 from planner.asked.money import CostTerms

@@ -11,8 +11,9 @@ from agent.offline.form import BESIDE, Reading
 from agent.offline.language.asking import clauses
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.tool import FREE
+from agent.offline.language.reading.meant import SAME_MEMORY
 from agent.offline.language.reading.numbers import AS_OTHERS
-from agent.offline.language.reading.page import SAME_MEMORY, Page
+from agent.offline.language.reading.page import Page
 from agent.offline.language.rows import Row
 from agent.offline.language.scope import FACTORS
 from planner.asked.facts import HardwareQuestion
