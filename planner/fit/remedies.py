@@ -11,6 +11,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Layout, Plan
 from planner.change import OPEN_LAYOUT, Change
 from planner.fit.frameworks import movable, other_ways
+from planner.limits.training import limit_of
 from planner.results import Remedy
 from planner.training.lightest import any_hosted, lightest
 from planner.training.planned import Planned, varied
@@ -42,6 +43,8 @@ def remedies(planned: Planned, asked: Plan) -> list[Remedy]:
         told += _pairs(planned, base, [(change, remedy) for change, remedy in singles + more if not remedy.fits], now)
     if not planned.fits:
         told += other_ways(planned, asked)
+        if not any(remedy.fits and "cluster.count" not in remedy.patch for remedy in told):
+            told += _shorter(planned, asked, now)
     return sorted(told, key=lambda remedy: (not remedy.fits, remedy.slowdown))
 
 
@@ -161,6 +164,23 @@ def _other_layout(planned: Planned, asked: Plan, now: float) -> Remedy | None:
     why = f"the best for the plan's goal of the {free.search.valid} layouts tried"
     summary = free.estimates.layouts.summary(free.index)
     return _estimated(planned, Change("layout", patch, f"another layout: {summary}", why), now)
+
+
+def _shorter(planned: Planned, asked: Plan, now: float) -> list[Remedy]:
+    """The longest sequences that fit on the devices that there are, where nothing else makes it fit there."""
+    with suppress(PlanError):
+        longest = limit_of("seq_len", asked.patch({**OPEN_LAYOUT, "workload.framework": None}))
+        if isinstance(longest.value, int) and longest.value < planned.job.seq_len:
+            workload = {
+                f"workload.{name}": value
+                for name, value in longest.plan["workload"].items()
+                if value != getattr(planned.plan.training, name)
+            }
+            what = f"sequences of {longest.value:,} tokens instead of {planned.job.seq_len:,}"
+            why = f"the longest that fit on {planned.job.machine.count} devices: longer texts are cut off or split"
+            change = Change("layout", {**workload, "layout": longest.plan["layout"]}, what, why, "training")
+            return [remedy for remedy in [_estimated(planned, change, now)] if remedy]
+    return []
 
 
 def changes(planned: Planned) -> list[Change]:

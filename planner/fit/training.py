@@ -22,6 +22,10 @@ from planner.training.planned import Planned, plan_to_fit, warnings_of
 def fit_of(asked: Plan) -> FitCheck:
     planned = plan_to_fit(asked)
     memory, hosted = memory_of(planned), planned.has_host_memory
+    ways = remedies(planned, asked)
+    shorter = [
+        remedy.patch["workload.seq_len"] for remedy in ways if remedy.fits and "workload.seq_len" in remedy.patch
+    ]
     return FitCheck(
         plan=planned.complete_plan,
         assumptions=planned.assumptions,
@@ -30,8 +34,8 @@ def fit_of(asked: Plan) -> FitCheck:
         headroom_bytes=memory.capacity_bytes - memory.high_bytes,
         memory=memory,
         largest_micro_batch=_largest_micro_batch(planned) if hosted else None,
-        largest_seq_len=_largest_seq_len(planned) if hosted else None,
-        remedies=remedies(planned, asked),
+        largest_seq_len=max(shorter, default=None) or (_largest_seq_len(planned) if hosted else None),
+        remedies=ways,
         relaxations=relaxations(planned),
         warnings=[*unlaunched(asked, planned), *warnings_of(planned)],
         evidence=evidence_of(planned.job),

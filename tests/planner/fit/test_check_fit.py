@@ -158,6 +158,35 @@ def test_two_changes_together_where_none_alone_is_enough() -> None:
     assert pairs
 
 
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (
+            {"model": "llama-3.1-8b", "accelerator": "rtx-3060-12gb", "count": 1, "method": "qlora", "seq_len": 131072},
+            {"framework": "hf-trainer", "offload": "none"},
+        ),
+        (
+            {
+                "model": "mistral-7b-v0.3", "accelerator": "4090", "count": 1, "stage": "dpo", "method": "lora",
+                "seq_len": 400000,
+            },
+            {},
+        ),
+    ],
+    ids=["named", "open"],
+)  # fmt: skip
+def test_the_longest_sequence_that_fits_is_named_where_nothing_else_fits_on_the_devices(
+    arguments: dict[str, Any], named: dict[str, Any]
+) -> None:
+    found = call("check_fit", arguments | named)
+    assert not found["fits"]
+    here = [way for way in found["remedies"] if way["fits"] and "cluster.count" not in way["patch"]]
+    assert [way["patch"].get("workload.seq_len") for way in here] == [found["largest_seq_len"]]
+    longest = call("find_limit", {"goal": "seq_len", **arguments})["value"]
+    assert longest == found["largest_seq_len"] < arguments["seq_len"]
+    assert f"{longest:,}" in here[0]["what"]
+
+
 def test_headroom_can_be_given_up_for_speed() -> None:
     slow = FLAT | {"model": "Qwen/Qwen2.5-0.5B", "framework": "deepspeed", "zero_stage": 3, "recompute": "full",
                    "micro_batch": 1, "offload": "optimizer"}  # fmt: skip
