@@ -19,14 +19,39 @@ _LOAD = {
 }
 
 
+def begin_serving(keys: Keys, findings: Findings, engine: str) -> Item:
+    """Where it is said which engine serves."""
+    findings.programs.append(engine)
+    origin = Item(keys.file, engine, engine)
+    findings.put("workload.kind", "inference", origin)
+    return origin
+
+
+def settings_of(start: Program, setting: ScriptSetting) -> dict[str, str]:
+    """The variables that a program is started with; outer ones give way."""
+    inner = {name: word.text for name, word in (setting.variables | start.environment).items()}
+    return setting.known | inner
+
+
 def begin(keys: Keys, findings: Findings, engine: str) -> None:
     for name in [name for name in keys.items if "-" in name]:
         item = keys.items.pop(name)
         keys.put(name.replace("-", "_"), item.value, item.line)
-    findings.programs.append(engine)
-    origin = Item(keys.file, engine, engine)
-    findings.put("workload.kind", "inference", origin)
-    findings.put("workload.engine", engine, origin)
+    _spell_out(keys, engine)
+    findings.put("workload.engine", engine, begin_serving(keys, findings, engine))
+
+
+def _spell_out(keys: Keys, engine: str) -> None:
+    """Options by the beginning of their names (--max-num-seq), which argparse takes where one alone begins so."""
+    rows = table("engines/words")["shortened"]
+    if engine not in rows["parsers"]:
+        return
+    names = {*table(f"engines/{engine}/fields")["options"], *rows["options"]}
+    for short in [name for name in keys.items if name not in names and "_" in name]:
+        meant = [name for name in names if name.startswith(short)]
+        if len(meant) == 1 and meant[0] not in keys:
+            item = keys.items.pop(short)
+            keys.put(meant[0], item.value, item.line)
 
 
 def take_options(keys: Keys, findings: Findings, engine: str) -> None:

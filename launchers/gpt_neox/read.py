@@ -1,4 +1,4 @@
-"""GPT-NeoX YAML. Words: fields.yaml."""
+"""GPT-NeoX YAML. Words: fields.yaml; what is left out is as megatron/neox_arguments/arguments.py has it."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ def read(keys: Keys, findings: Findings) -> None:
         # neox_args.py calculate_batch_parameters asserts that there is one.
         why = "is in no file, and it does not start without one (--global-batch)"
         findings.block("workload.global_batch", Item(keys.file, " or ".join(_ROWS), None), why)
+    elif not all(name in keys for name in _ROWS):
+        findings.default("accumulation", 1, "one micro-batch makes a step unless gradient_accumulation_steps says more")
+    findings.default("workload.precision", "fp32", "fp16, bf16 and precision are off unless given")
     read_mapped("gpt_neox", keys, findings)
 
 

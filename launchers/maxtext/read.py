@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from launchers.reading.commands import CONFIGS, base_name, named_document, over_config
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number, as_truth, inverted
+from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
 from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options, overrides
@@ -39,13 +40,18 @@ def from_words(file: str, words: Sequence[Word]) -> Keys:
 def read(keys: Keys, findings: Findings) -> None:
     words = table("maxtext/fields")
     findings.programs.append("maxtext")
-    name = keys.take("model_name")
-    known = inverted(words["models"]).get(str(name.value)) if name is not None else None
-    if known and name is not None:
+    name = keys.take("model_name") or Item(keys.file, "model_name", "default")
+    known = inverted(words["models"]).get(str(name.value))
+    if known:
         findings.put("model", known, name)
+    elif name.value == "default":
+        _by_dimensions(keys, findings, name)
     else:
-        origin = name or Item(keys.file, "model_name", "default")
-        findings.block("model", origin, "is no model that is known here")
+        findings.block("model", name, "is no model that is known here")
+    if is_set(paired := keys.take("use_dpo")) and paired:
+        findings.put("workload.stage", "dpo", paired)
+    for each in [each for each in keys.items if each.startswith("dpo_")]:
+        keys.take(each)
     findings.default("workload.stage", "pretrain", "MaxText's trainer pretrains")
     findings.default("workload.method", "full", "MaxText trains all weights")
     findings.default("workload.packing", True, "text is cut into full rows")
@@ -69,6 +75,45 @@ def read(keys: Keys, findings: Findings) -> None:
         findings.put("devices", int(int(match[2]) // cores * slices), topology)
         findings.imply("cluster.accelerator", f"tpu-{match[1]}", topology)
     leave_rest(keys, findings, "maxtext")
+
+
+# Of a model that no name says: its dimensions and what they are in base.yml, whose decoder is Llama 2's.
+_DIMENSIONS = {
+    "base_num_decoder_layers": ("num_hidden_layers", 16),
+    "base_emb_dim": ("hidden_size", 2048),
+    "base_num_query_heads": ("num_attention_heads", 16),
+    "base_num_kv_heads": ("num_key_value_heads", 16),
+    "head_dim": ("head_dim", 128),
+    "base_mlp_dim": ("intermediate_size", 7168),
+    "vocab_size": ("vocab_size", 32000),
+}
+# What makes it another model than those say, with the value at which it does not.
+_OF_OTHERS = {
+    "decoder_block": ("llama2", "default"),
+    "global_parameter_scale": (1,),
+    "num_experts": (1,),
+    "mlp_activations": (["silu", "linear"], ["gelu", "linear"]),
+}
+
+
+def _by_dimensions(keys: Keys, findings: Findings, name: Item) -> None:
+    for key, usual in _OF_OTHERS.items():
+        item = keys.take(key)
+        if item is not None and item.value not in usual:
+            findings.block(
+                "model", item, "is of a model by its dimensions that is not read; name it or its config.json"
+            )
+            return
+    fields: dict[str, Any] = {}
+    for key, (field, usual) in _DIMENSIONS.items():
+        item = keys.take(key)
+        number = usual if item is None else as_number(item.value)
+        if number is None or number < 1:
+            findings.block("model", item or name, "is no size of a model")
+            return
+        fields[field] = int(number)
+    tied = is_set(keys.take("logits_via_embedding"))
+    findings.put("model", {"model_type": "llama", "tie_word_embeddings": tied} | fields, name)
 
 
 def _mesh(keys: Keys, findings: Findings) -> None:
@@ -103,6 +148,9 @@ def _mesh(keys: Keys, findings: Findings) -> None:
     shards = sizes["shards"] * sizes["ep"]
     if not open_axes:
         findings.put("devices", sizes["copies"] * shards * sizes["cp"] * sizes["tp"] * sizes["pp"], origin)
+    elif across and open_axes == ["copies"]:
+        # Data across slices is open unless given, and of one slice all is said.
+        findings.imply("devices", sizes["copies"] * shards * sizes["cp"] * sizes["tp"] * sizes["pp"], origin)
     if "shards" in open_axes or shards > 1:
         findings.put("layout.zero_stage", 3, spoken.get("shards", origin))
         if "shards" not in open_axes and sizes["copies"] > 1 and not across:

@@ -24,6 +24,7 @@ def read(keys: Keys, findings: Findings) -> None:
         findings.put("model", tokenizer.value, tokenizer)
         for name in list(keys.below(_CONFIG)):
             keys.take(name)
+    _window(keys)
     _family(keys, findings)
     read_mapped("nanotron", keys, findings)
 
@@ -35,6 +36,14 @@ def _family(keys: Keys, findings: Findings) -> None:
     other = next((name for name in names if name.removeprefix(f"{_CONFIG}.") not in known), None)
     if other is not None:
         findings.block("model", keys.items[other], "is of another model than nanotron's Llama and Qwen2; name it")
+
+
+def _window(keys: Keys) -> None:
+    """What all layers of its Qwen2 look back over (src/nanotron/models/qwen.py), in transformers' words."""
+    width = keys.take(f"{_CONFIG}.sliding_window_size")
+    if width is not None and width.value is not None:
+        for name, value in (("sliding_window", width.value), ("sliding_window_pattern", 0)):
+            keys.put(f"{_CONFIG}.{name}", value, width.line)
 
 
 def _is_of(tokenizer: Item, keys: Keys) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from launchers.reading.documents import Item, Keys
-from launchers.reading.findings import Findings, as_number, as_truth
+from launchers.reading.findings import Findings, as_number, as_truth, is_set
 from launchers.reading.leftovers import leave_rest
 from launchers.shell.options import options
 from launchers.shell.setting import Program, ScriptSetting
@@ -100,7 +100,11 @@ def _rows(keys: Keys, findings: Findings) -> None:
 def _learners(keys: Keys, findings: Findings) -> None:
     """The devices that train, node by node; the engines have others."""
     item = keys.take("num_learners_per_node") or keys.take("actor_num_gpus_per_node")
-    findings.put("workload.rollout", "separate", Item(keys.file, "vllm_num_engines", "devices of their own"))
+    shared = keys.take("single_gpu_mode")
+    if is_set(shared) and shared is not None:
+        findings.block("workload.rollout", shared, "keeps an engine awake on the device that trains")
+    else:
+        findings.put("workload.rollout", "separate", Item(keys.file, "vllm_num_engines", "devices of their own"))
     if item is None:
         return
     values = item.value if isinstance(item.value, list) else [item.value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from launchers.hf.read import targets
@@ -18,7 +19,7 @@ _STAGES = {"train_sft": "sft", "train_dpo": "dpo", "train_rm": "rm", "train_kto"
 
 def read_command(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
-    findings, trainer = setting.findings, str(start.name.value).rpartition(".")[2]
+    findings, trainer = setting.findings, _trainer(str(start.name.value))
     if trainer in _STAGES:
         pairs = keys.take("model.ipo_enable") or keys.take("ipo")
         findings.put("workload.stage", "ipo" if is_set(pairs) else _STAGES[trainer], start.name)
@@ -36,6 +37,11 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     _passes(keys, findings, trainer)
     read_mapped("openrlhf", keys, findings, _stand_in(trainer, start.name, findings))
     return table("openrlhf/fields")["title"]
+
+
+def _trainer(name: str) -> str:
+    """Of openrlhf.cli.train_sft, and before 0.3 of examples/train_sft.py."""
+    return re.split(r"[./]", name.removesuffix(".py"))[-1]
 
 
 def _attention(keys: Keys, name: Item, findings: Findings) -> None:

@@ -33,7 +33,7 @@ def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
             findings.warn(f"{item.origin}: {why}, and has no place in a Plan")
         elif any(re.fullmatch(pattern, item.key) for row in rows for pattern in row.get("neutral", ())):
             findings.leave(item, _NEUTRAL)
-        elif not serves and (field := _field_of(item.key, findings)) is not None:
+        elif (field := _field_of(item.key, findings)) is not None and (not serves or field.startswith("layout.")):
             findings.block(field, item, "is not known here, and may change it")
         else:
             findings.leave(item, "not known here")

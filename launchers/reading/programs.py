@@ -21,8 +21,9 @@ from launchers.targets import TARGETS
 
 # Programs that are read and for which nothing is written.
 _READ_ONLY = (
-    "arctic_training", "areal", "aws_fsdp", "fsdp", "gpt_neox", "litgpt", "llm_foundry", "llm_training",
-    "megatron_swift", "nemo", "oat", "olmo", "open_instruct", "roll", "skyrl", "srt_slurm", "trainer_sections",
+    "arctic_training", "areal", "aws_fsdp", "engines.ollama", "engines.tgi", "fsdp", "gpt_neox", "litgpt",
+    "llm_foundry", "llm_training", "megatron_swift", "nemo", "oat", "olmo", "open_instruct",
+    "roll", "skyrl", "srt_slurm", "trainer_sections",
 )  # fmt: skip
 
 

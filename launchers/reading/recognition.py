@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from estimator.errors import PlanError
+from launchers.engines.ollama.read import is_modelfile, modelfile_keys
 from launchers.reading.documents import Keys, json_keys, toml_keys, yaml_keys
 from launchers.reading.formats import Format
 from launchers.reading.programs import formats
@@ -20,7 +21,7 @@ _VALUES = re.compile(r"values([.-].*)?\.ya?ml$")
 _COMMAND = re.compile(
     r"([A-Z_][A-Z0-9_]*=\S* +)*"
     r"(srun|torchrun|accelerate|deepspeed|llamafactory-cli|axolotl|tune|trl|vllm|python[0-9.]*|exec|export|set|"
-    r"llama-server|trtllm-serve|litgpt|swift|megatron|primus-cli|docker|sglang) "
+    r"llama-server|trtllm-serve|litgpt|swift|megatron|primus-cli|docker|sglang|ollama|text-generation-launcher) "
 )
 _PYTHON = re.compile(r"^(import \w|from \w[\w.]* import |\w+ = [A-Za-z_][\w.]*\()", re.MULTILINE)
 
@@ -44,7 +45,10 @@ def config(name: str, text: str) -> tuple[Format, Keys] | None:
     """The config and its format; None for what may be a command line. Raises PlanError for what is no config that is
     read here, though its name or its text says that it is one."""
     errors: list[PlanError] = []
-    for kind, parse in (("json", json_keys), ("toml", toml_keys), ("yaml", yaml_keys)):
+    parsers = (("modelfile", modelfile_keys), ("json", json_keys), ("toml", toml_keys), ("yaml", yaml_keys))
+    for kind, parse in parsers:
+        if kind == "modelfile" and not is_modelfile(text):
+            continue
         if kind == "json" and not text.lstrip().startswith("{"):
             continue
         if kind == "toml" and not name.endswith(".toml"):

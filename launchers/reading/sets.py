@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from estimator.errors import PlanError
@@ -13,20 +11,18 @@ from knowledge.fitted.training import framework, frameworks_known
 from launchers.engines import python as engines
 from launchers.hf.read import ADAPTERS
 from launchers.python.names import Invocation
-from launchers.python.source import parsed
-from launchers.reading.devices import accelerator
-from launchers.reading.documents import Item, Keys, plain_data, yaml_keys
+from launchers.reading.commands import base_name
+from launchers.reading.documents import Item
+from launchers.reading.file_set import FileSet, set_aside, stack
 from launchers.reading.findings import SETTLED_BY, Findings, Read, nested
-from launchers.reading.formats import Format
 from launchers.reading.lengths import longest_rows_of
 from launchers.reading.programs import read_start
 from launchers.reading.published import read_published
-from launchers.reading.recognition import WHAT_HELPS, config, is_python, is_script
+from launchers.reading.recognition import WHAT_HELPS
 from launchers.reading.result import FilesReading
 from launchers.reading.totals import serves, total
-from launchers.schedulers.read import read_jobs
 from launchers.schedulers.slurm.read import directives
-from launchers.shell.scripts import DEVICES, UNKNOWN
+from launchers.shell.scripts import DEVICES
 from launchers.shell.setting import Program, PythonSources, ScriptSetting
 from launchers.shell.starts import read_script
 from launchers.tables import table
@@ -61,107 +57,9 @@ _UNSTARTED = frozenset(
 )
 # The same of a program whose own command starts it on whole copies, and accelerate's may not.
 _UNSTARTED_CONFIG = "LlamaFactory YAML"
-# Configs that a script may open and that what it starts reads itself.
-_OF_OTHERS = ("DeepSpeed", "accelerate")
 # Programs that train on rows as they are where packing is off.
 _UNPACKED = frozenset({"llamafactory", "trl", "trainer", "axolotl", "torchtune", "unsloth", "ms-swift", "mlx"})
 _ONE_DEVICE = ("layout.tp", "layout.pp", "layout.cp", "layout.ep")
-
-
-@dataclass
-class _FileSet:
-    """The files of a set, sorted: configs by path, and scripts and Python that wait to be read."""
-
-    findings: Findings
-    documents: dict[str, tuple[Format, Keys]] = field(default_factory=dict)
-    by_name: dict[str, Keys] = field(default_factory=dict)
-    scripts: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
-    python: dict[str, str] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
-    """By name without folder."""
-    unread: dict[str, PlanError] = field(default_factory=dict)
-    """Configs of no format that is known, which Python of the set may open."""
-    layers: dict[str, str] = field(default_factory=dict)
-    """Those of them that stand on another config, whose format is theirs."""
-    bases: set[str] = field(default_factory=set)
-    """Configs that others stand on, which are no runs of their own."""
-    opened: set[str] = field(default_factory=set)
-    started: set[str] = field(default_factory=set)
-    """Python that a script starts."""
-
-    def add(self, path: str, text: str, carrier: str = "") -> None:
-        """Tells what a file is. One that `carrier` brings along may be anything, and wins over one beside it."""
-        name = _base(path) or path
-        if not isinstance(text, str) or "\0" in text:
-            raise PlanError("files", f"{name[:80]!r} is not a text file")
-        text = text.removeprefix("\ufeff")
-        if not text.strip() and carrier:
-            return
-        if not text.strip():
-            raise PlanError("files", f"{name[:80]} is empty")
-        if carrier and name in self.texts:
-            if self.texts[name].strip() == text.strip():
-                return
-            self.findings.warn(f"{name}: the file and the copy of it in {carrier} differ; the copy is read")
-            self.drop(name)
-        self.texts[name] = text
-        _plan_line(name, text, self.findings)
-        if is_script(name, text):
-            self.scripts.append((path, text, {}))
-        elif (jobs := read_jobs(name, text, self.findings)) is not None:
-            self.findings.formats[path] = jobs.kind
-            for inner, content in jobs.files.items():
-                self.add(inner, content, name)
-            self.scripts += [(path, script, known) for script, known in jobs.scripts]
-        elif is_python(name, text):
-            self.python[path] = text
-        else:
-            try:
-                known = config(name, text)
-            except PlanError as error:
-                if _named_base(text):
-                    self.layers[path] = text
-                if not carrier:
-                    self.unread[path] = error
-                return
-            if known is not None:
-                self.documents[path], self.by_name[name] = known, known[1]
-                self.findings.formats[path] = known[0].name
-            elif not carrier:
-                self.scripts.append((path, text, {}))
-
-    def load(self, path: str) -> Any:
-        """The data of a config that Python of the set opens; UNKNOWN where it is not given."""
-        name = _base(path)
-        if name not in self.texts:
-            if re.search(r"\.(ya?ml|toml)$|(config|args|param)[^/]*\.json$", name):
-                self.findings.refers.setdefault(path, f"{path}: the program's settings")
-            return UNKNOWN
-        try:
-            data = plain_data(name, self.texts[name])
-        except PlanError:
-            return UNKNOWN
-        self.opened.add(name)
-        if not any(
-            _base(path) == name and form.name.startswith(_OF_OTHERS) for path, (form, _) in self.documents.items()
-        ):
-            self.by_name.pop(name, None)
-            for other in self.documents:
-                if _base(other) == name:
-                    self.findings.formats[other] = "settings of a script"
-        return data
-
-    @property
-    def size(self) -> int:
-        """How many configs, scripts and sources there are to read."""
-        return len(self.documents) + len(self.scripts) + len(self.python)
-
-    def drop(self, name: str) -> None:
-        self.scripts = [row for row in self.scripts if _base(row[0]) != name]
-        for kept in (self.documents, self.python, self.findings.formats):
-            for path in [path for path in kept if _base(path) == name]:
-                del kept[path]
-        self.by_name.pop(name, None)
 
 
 def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -> FilesReading:
@@ -176,109 +74,21 @@ def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -
             "files", "are more than a set of configs has", [f"up to {_MOST_FILES} files, {_MOST_TEXT:,} characters"]
         )
     findings = Findings()
-    sets = _FileSet(findings)
+    sets = FileSet(findings)
     for path, text in files.items():
         sets.add(path, text)
-    _layer(sets)
-    _set_aside(sets)
+    stack(sets)
+    set_aside(sets)
     _read_scripts(sets, _devices(arguments or {}))
     _read_python(sets)
-    left = [row for path, row in sets.documents.items() if _base(path) in sets.by_name]
+    left = [row for path, row in sets.documents.items() if base_name(path) in sets.by_name]
     for form, keys in sorted(left, key=lambda row: row[0].order):
         form.read(keys, findings)
     _refuse_unread(sets)
-    for path in [path for path in findings.refers if _base(path) in sets.texts]:
+    for path in [path for path in findings.refers if base_name(path) in sets.texts]:
         del findings.refers[path]
     read_published(findings)
     return _settled(findings, arguments or {})
-
-
-def _layer(sets: _FileSet) -> None:
-    """Puts each config over the one of the set that its `defaults` names, which is no run of its own."""
-    for path, text in sets.layers.items():
-        name, base = _base(path), _base(_named_base(text))
-        form = next((form for other, (form, _) in sets.documents.items() if _base(other) == base), None)
-        if form is None:
-            sets.findings.refers.setdefault(_named_base(text), f"{name}: the config that it stands on")
-        else:
-            sets.documents[path] = form, yaml_keys(name, text)
-            sets.by_name[name], sets.findings.formats[path] = sets.documents[path][1], form.name
-            del sets.unread[path]
-    for keys in list(sets.by_name.values()):
-        _stand(keys, sets, {keys.file})
-    under = [path for path in sets.documents if _base(path) in sets.bases]
-    if len(under) == len(sets.documents):
-        # They name each other.
-        under = under[1:]
-    for path in under:
-        del sets.documents[path], sets.by_name[_base(path)]
-
-
-def _stand(keys: Keys, sets: _FileSet, above: set[str]) -> None:
-    """Adds what the configs say that one stands on: of several the last one wins, and each stands on its own."""
-    item = keys.take("defaults")
-    names = [] if item is None else item.value if isinstance(item.value, list) else [item.value]
-    # Hydra leaves the ending out.
-    whole = (f"{name}.yaml" if f"{_base(name)}.yaml" in sets.texts else name for name in map(str, names))
-    bases = [(name, _base_of(_base(name), sets)) for name in whole if _base(name) not in above]
-    if item is not None and not any(base for _, base in bases):
-        keys.adopt(item)
-    for name, base in reversed(bases):
-        if base is None:
-            if item is not None and name.endswith((".yaml", ".yml")):
-                _lacks(sets.findings, item, name)
-            continue
-        sets.bases.add(_base(name))
-        _stand(base, sets, above | {_base(name)})
-        for below in base.items.values():
-            if below.key not in keys and below.key not in keys.nulls:
-                keys.adopt(below)
-        keys.nulls |= base.nulls
-
-
-def _base_of(name: str, sets: _FileSet) -> Keys | None:
-    """A config of the set by its name, also one of which nothing knows the format by itself."""
-    if name in sets.by_name:
-        return sets.by_name[name]
-    try:
-        keys = yaml_keys(name, sets.texts[name])
-    except (KeyError, PlanError):
-        return None
-    for path in [path for path in sets.unread if _base(path) == name]:
-        del sets.unread[path]
-    return keys
-
-
-def _lacks(findings: Findings, item: Item, name: str) -> None:
-    """A config says little without the one that it stands on; ours say all of a plan."""
-    if findings.comment is not None:
-        return
-    findings.refers.setdefault(name, f"{item.origin}: the config that it stands on")
-    findings.blocked.setdefault("workload", f"{item.origin}: stands on {name}, which is not given")
-
-
-def _named_base(text: str) -> str:
-    """The config that one stands on, whose ending Hydra leaves out; '' for others."""
-    match = re.search(r"^defaults:\s*(?:-\s*)?([A-Za-z][\w./-]*?)(\.ya?ml)?\s*$", text, re.MULTILINE)
-    return f"{match[1]}{match[2] or '.yaml'}" if match else ""
-
-
-def _plan_line(name: str, text: str, findings: Findings) -> None:
-    """Our own files say the plan in a comment: the only place of its accelerators, and in some of model and count."""
-    head = text[:4000]
-    match = re.search(r"^\s*# plan: (\S+), .*?(\d+) x ([A-Za-z0-9][\w.-]*)(?: \(\d+ x \d+\)|$)", head, re.MULTILINE)
-    if match is None or not re.search(r"^\s*# Shardwise$", head, re.MULTILINE) or findings.comment:
-        return
-    line = head.count("\n", 0, match.start()) + 1
-    model, count, device = (Item(name, "the plan in a comment", value, line) for value in match.groups())
-    copies, together = (
-        re.search(rf" (\d+) {words} ", f"{match[0]} ") for words in ("replicas of", "requests at once,")
-    )
-    accelerator(findings, device, device.value)
-    findings.imply("model", model.value, model)
-    if packed := re.search(r", weights ([\w-]+),", match[0]):
-        findings.imply("workload.weight_dtype", packed[1], replace(count, value=packed[1]))
-    findings.comment = count, int(copies[1]) if copies else 1, int(together[1]) if together else None
 
 
 def _devices(arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -288,36 +98,26 @@ def _devices(arguments: Mapping[str, Any]) -> dict[str, str]:
     return {} if devices is None else {DEVICES: str(devices)}
 
 
-def _set_aside(sets: _FileSet) -> None:
-    """Python of other files that cannot be parsed is as if it were not given."""
-    for path in list(sets.python) if len(sets.texts) > 1 else ():
-        try:
-            parsed(_base(path), sets.python[path])
-        except PlanError as error:
-            sets.findings.warn(f"{error.problem}, so what it does is not read")
-            sets.findings.formats[path] = "Python that cannot be parsed"
-            del sets.python[path]
-
-
-def _read_scripts(sets: _FileSet, known: dict[str, str]) -> None:
+def _read_scripts(sets: FileSet, known: dict[str, str]) -> None:
     """Scripts that start others come before those; what one writes in itself is a file of the set. `known`: what
     scripts find where they run."""
     findings = sets.findings
     begun = 0
     while sets.scripts:
         path, text, variables = sets.scripts.pop(_first(sets.scripts))
-        name = _base(path) or path
-        sources = PythonSources({_base(path): text for path, text in sets.python.items()}, sets.started, sets.load)
+        name = base_name(path) or path
+        sources = PythonSources({base_name(path): text for path, text in sets.python.items()}, sets.started, sets.load)
         others = {other: inner for other, inner in sets.texts.items() if other != name}
-        setting = ScriptSetting(name, findings, {}, sets.by_name, sources=sources, scripts=others)
+        setting = ScriptSetting(name, findings, {}, sets.by_name, sources=sources, scripts=others, text=text)
         known |= directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
         begun += len(starts)
         known |= exported
-        findings.formats |= {other: "script" for other, _, _ in sets.scripts if _base(other) in setting.sourced}
-        sets.scripts = [row for row in sets.scripts if _base(row[0]) not in setting.sourced]
+        findings.formats |= {other: "script" for other, _, _ in sets.scripts if base_name(other) in setting.sourced}
+        sets.scripts = [row for row in sets.scripts if base_name(row[0]) not in setting.sourced]
         sets.scripts = [
-            (other, inner, variables | setting.handed.get(_base(other), {})) for other, inner, variables in sets.scripts
+            (other, inner, variables | setting.handed.get(base_name(other), {}))
+            for other, inner, variables in sets.scripts
         ]
         for template in setting.templates:
             sets.drop(template)
@@ -330,7 +130,7 @@ def _read_scripts(sets: _FileSet, known: dict[str, str]) -> None:
         formats = [form for start in starts if (form := read_start(start, setting))]
         _several(starts, name, before, findings)
         # A source whose command has a reader of its own says nothing more.
-        sets.started |= {_base(path) for path in sets.python} & {
+        sets.started |= {base_name(path) for path in sets.python} & {
             f"{str(start.name.value).removesuffix('.py')}.py" for start in starts
         }
         sbatch = "sbatch script" if "#SBATCH" in text else ""
@@ -362,31 +162,31 @@ def _several(starts: list[Program], name: str, before: set[str], findings: Findi
         findings.blocked |= dict.fromkeys(("workload", *({"model"} & set(apart))), why)
 
 
-def _read_python(sets: _FileSet) -> None:
+def _read_python(sets: FileSet) -> None:
     """Python that no script starts; where one starts some, the rest is what that imports."""
     if sets.started:
         for path in sets.python:
-            sets.findings.formats[path] = "Python that a script starts" if _base(path) in sets.started else "Python"
+            sets.findings.formats[path] = "Python that a script starts" if base_name(path) in sets.started else "Python"
         return
     for path, text in sets.python.items():
-        kind = read_python(_base(path), text, sets.findings, Invocation(load=sets.load))
-        if kind := kind or engines.read_python(_base(path), text, sets.findings):
+        kind = read_python(base_name(path), text, sets.findings, Invocation(load=sets.load))
+        if kind := kind or engines.read_python(base_name(path), text, sets.findings):
             sets.findings.formats[path] = kind
         elif len(sets.texts) == 1:
-            raise PlanError("files", f"{_base(path)} trains with nothing that is read here", WHAT_HELPS)
+            raise PlanError("files", f"{base_name(path)} trains with nothing that is read here", WHAT_HELPS)
 
 
-def _refuse_unread(sets: _FileSet) -> None:
+def _refuse_unread(sets: FileSet) -> None:
     """A config that nothing knows is an error by itself, and leaves a run open that names it."""
     for path, error in sets.unread.items():
-        name = _base(path)
+        name = base_name(path)
         if path in sets.layers:
             sets.findings.blocked.setdefault("workload", f"{name} stands on a config that is not given")
         elif name in sets.opened:
             sets.findings.formats[path] = "settings of a script"
         elif len(sets.texts) == 1 or not sets.findings.formats:
             raise error
-        elif any(_base(named) == name for named in sets.findings.refers):
+        elif any(base_name(named) == name for named in sets.findings.refers):
             sets.findings.blocked.setdefault("workload", error.problem)
         elif over := next((each for each in sets.by_name if each != name and each in sets.texts[name]), None):
             sets.findings.blocked.setdefault("workload", f"{error.problem}, and says how {over} is run")
@@ -397,7 +197,7 @@ def _refuse_unread(sets: _FileSet) -> None:
 def _first(scripts: list[tuple[str, str, dict[str, str]]]) -> int:
     """The script that no other one names."""
     for place, (path, _, _) in enumerate(scripts):
-        if not any(_base(path) in text for other, text, _ in scripts if other != path):
+        if not any(base_name(path) in text for other, text, _ in scripts if other != path):
             return place
     return 0
 
@@ -544,7 +344,7 @@ def _framework(findings: Findings) -> None:
     name = _FRAMEWORKS.get(program)
     if name is None:
         return
-    findings.put("workload.framework", name, Item(_base(next(iter(findings.formats), "files")), program, program))
+    findings.put("workload.framework", name, Item(base_name(next(iter(findings.formats), "files")), program, program))
     if name in ("hf-trainer", "ddp", "axolotl") and "layout.zero_stage" not in findings.blocked:
         kinds = set(findings.formats.values())
         alone = kinds == {_UNSTARTED_CONFIG} and findings.comment is None
@@ -555,7 +355,7 @@ def _framework(findings: Findings) -> None:
                 "no file says how the Trainer is started and its states are sharded: give accelerate's or DeepSpeed's, "
                 "or layout.zero_stage (0 where every device holds all)"
             )
-            findings.at_most("layout.zero_stage", 0, Item(_base(next(iter(findings.formats))), program, None), why)
+            findings.at_most("layout.zero_stage", 0, Item(base_name(next(iter(findings.formats))), program, None), why)
             return
         findings.default("layout.zero_stage", 0, "no file shards the states")
 
@@ -573,7 +373,3 @@ def _one_device(findings: Findings, arguments: Mapping[str, Any], result: dict[s
     if count == 1 and row is not None and "layout.zero_stage" not in findings.values and 0 in stages:
         del findings.defaults["layout.zero_stage"]
         findings.default("layout.zero_stage", 0, "there is one device")
-
-
-def _base(path: str) -> str:
-    return re.split(r"[/\\]", path.rstrip("/\\"))[-1]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from launchers.reading.findings import as_number
-from launchers.shell.images import image_command
+from launchers.shell.images import image_command, takes
 from launchers.shell.scripts import UNKNOWN
 
 Data = Mapping[str, Any]
@@ -51,7 +51,8 @@ def command_line(container: Data, variables: Mapping[str, str]) -> str:
     words = [re.sub(r"\$\(([A-Za-z_]\w*)\)", lambda name: variables.get(name[1], UNKNOWN), word) for word in words]
     image = str(container.get("image", ""))
     # An entry point is given options and models; a bare word is a program of its own.
-    if "command" not in container and words and not re.fullmatch(r"[a-z][a-z0-9_.-]*", words[0]):
+    is_own = bool(words) and re.fullmatch(r"[a-z][a-z0-9_.-]*", words[0]) and not takes(image, words[0])
+    if "command" not in container and not is_own:
         begins, chosen = image_command(image, words)
         words = [*begins, *words[chosen:]]
     return shlex.join(words)

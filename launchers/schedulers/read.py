@@ -1,5 +1,5 @@
 """Files that start containers, told from each other: Kubernetes objects, values of a Helm chart, Ray Serve, SkyPilot
-tasks, dstack configurations, Docker Compose, Dockerfiles; and clusters on AWS that jobs run on."""
+tasks, dstack configurations, Beaker experiments, Docker Compose, Dockerfiles; and clusters on AWS that jobs run on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from launchers.places import read as clusters
 from launchers.reading.documents import nested_documents
 from launchers.reading.findings import Findings
-from launchers.schedulers import dockerfile, ray_serve
+from launchers.schedulers import beaker, dockerfile, ray_serve
 from launchers.schedulers.compose import read as compose
 from launchers.schedulers.containers import Jobs, list_at, mapping_at
 from launchers.schedulers.dstack import read as dstack
@@ -23,7 +23,7 @@ def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
     if dockerfile.is_dockerfile(text):
         return dockerfile.read(text)
     if not re.search(
-        r"^(apiVersion|applications|resources|services|run|kind|type|servingEngineSpec|Scheduling|InstanceGroups)\s*:",
+        r"^(apiVersion|applications|resources|services|run|kind|type|servingEngineSpec|Scheduling|InstanceGroups|tasks)\s*:",
         text,
         re.MULTILINE,
     ):
@@ -37,6 +37,8 @@ def read_jobs(name: str, text: str, findings: Findings) -> Jobs | None:
             return production_stack.read(name, part, findings)
         if any("llm_configs" in mapping_at(row, "args") for row in list_at(part, "applications")):
             return ray_serve.read(name, part, findings)
+        if beaker.is_experiment(part):
+            return beaker.read(name, part, findings)
         if clusters.is_cluster(part):
             return clusters.read(name, part, findings)
         if isinstance(part.get("services"), Mapping):

@@ -117,10 +117,13 @@ class Expansion(ABC):
         return self.is_open or name in self.variables or bool(re.search(rf"(?<![$\w{{]){name}\b", self.text))
 
     def _expanded(self, token: Token) -> list[str]:
-        """The words that a word becomes: unquoted variables are split, quoted arrays give a word each."""
+        """The words that a word becomes: unquoted variables are split, quoted arrays give a word
+        each ("${WORDS[@]}") or one of all ("${WORDS[*]}")."""
         words, open_word, started, empty = [], "", False, False
         for part in token.parts:
             values = self._values(part)
+            if part.kind == "variable" and part.quoted and re.search(r"\[\*\]|^\*$", part.text):
+                values = [" ".join(values)]
             if part.kind == "text" or part.quoted:
                 if part.kind == "variable" and re.search(r"\[@\]|^@|@$", part.text) and not any(values):
                     empty = True

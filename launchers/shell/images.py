@@ -16,6 +16,8 @@ class _Image:
     words: tuple[str, ...]
     tag: re.Pattern[str] = re.compile("")
     chosen_by: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """Of an entry point that has several, which it is given as a word; the first where it is given none."""
 
 
 # Programs that images start where no command is named. Of llama.cpp's (.devops/*.Dockerfile) server starts the server,
@@ -28,7 +30,7 @@ _IMAGES = (
     _Image(re.compile(r"llama\.cpp$"), ("llama-server",), re.compile(r"full"), ("--server", "-s")),
     _Image(re.compile(r"(^|/)sglang$"), ("sglang", "serve")),
     _Image(re.compile(r"(^|/)text-generation-inference$"), ("text-generation-launcher",)),
-    _Image(re.compile(r"(^|/)ollama$"), ("ollama",)),
+    _Image(re.compile(r"(^|/)ollama$"), ("ollama",), commands=("serve", "run", "pull", "create")),
 )
 
 
@@ -42,7 +44,15 @@ def image_command(image: str, arguments: Sequence[str]) -> tuple[tuple[str, ...]
     which program is meant; (), 0 where that is not known."""
     first = arguments[0] if arguments else ""
     row = next((row for row in _rows(image) if not row.chosen_by or first in row.chosen_by), None)
-    return (row.words, int(bool(row.chosen_by))) if row is not None else ((), 0)
+    if row is None:
+        return (), 0
+    usual = row.commands[:1] if not arguments else ()
+    return row.words + usual, int(bool(row.chosen_by))
+
+
+def takes(image: str, command: str) -> bool:
+    """Whether a bare word is a command of the image's entry point, and no program of its own."""
+    return any(command in row.commands for row in _rows(image))
 
 
 def _rows(image: str) -> list[_Image]:

@@ -58,6 +58,8 @@ class ScriptSetting:
     """Those that it took in."""
     handed: dict[str, dict[str, str]] = field(default_factory=dict)
     """Variables that it starts other scripts with, by their names."""
+    text: str = ""
+    """Its own."""
     sources: PythonSources = field(default_factory=lambda: PythonSources())
 
 

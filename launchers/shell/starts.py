@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from launchers.accelerate import read as accelerate
 from launchers.optimum_neuron.read import processes_of_a_device
@@ -18,10 +17,19 @@ from launchers.reading.findings import Findings, is_certain
 from launchers.reading.programs import consoles, modules
 from launchers.schedulers.slurm.read import after_srun
 from launchers.schedulers.xpk import read as xpk
-from launchers.shell.images import image_command, is_known
 from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN, Script, ShellCommand, Word, script
 from launchers.shell.setting import TORCHRUN_FLAGS, Program, ScriptSetting, counts, until_program
+from launchers.shell.wrappers import (
+    WRAPPERS,
+    after_dashes,
+    contained,
+    handed_in,
+    is_handed_on,
+    text_of,
+    without_mark,
+    wrapped_program,
+)
 from launchers.trl.read import SCRIPTS
 
 _ACCELERATE_FLAGS = (
@@ -72,17 +80,9 @@ def _only_ranks_differ(commands: Sequence[ShellCommand]) -> bool:
     return len(commands) > 1 and len(names) == 1
 
 
-# What runs a program that its words name later; also one that is known only where it runs.
-_RUNS_PYTHON = ("uv", "poetry", "pixi")
-# Options of uv run that take a word (docs.astral.sh/uv/reference/cli).
-_OF_UV = ("--extra", "--no-extra", "--group", "--only-group", "--with", "--with-editable", "--with-requirements",
-          "--env-file", "--python", "-p", "--project", "--directory", "--package", "--index")  # fmt: skip
-_WRAPPERS = ("", UNKNOWN, "uv", "poetry", "pixi", "conda", "micromamba", "nsys", "ncu", "rocprofv3")
-
-
 def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Program]:
     """The programs that a command starts, with what its wrappers say put into the findings."""
-    words, environment = list(command.words), dict(command.environment)
+    words, environment = without_mark(command.words), dict(command.environment)
     while words and depth <= _DEEPEST:
         name = words[0].text.rpartition("/")[2]
         if name in ("exec", "nohup", "time", "sudo", "env", "numactl", "stdbuf", "unbuffer"):
@@ -92,15 +92,15 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
             while words and (match := re.match(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", words[0].text, re.DOTALL)):
                 environment[match[1]] = Word(match[2], words[0].line)
                 words = words[1:]
-        elif _is_handed_on(name, words) or name in ("timeout",):
+        elif is_handed_on(name, words) or name in ("timeout",):
             words = words[2:]
-        elif name in _WRAPPERS and (wrapped := _wrapped(name, words)):
+        elif name in WRAPPERS and (wrapped := wrapped_program(name, words)):
             words = wrapped
         elif name == "ray":
             # ray job submit … -- COMMAND
             words = words[next((at + 1 for at, word in enumerate(words) if word.text == "--"), len(words)) :]
         elif name in ("bash", "sh", "source", ".", "eval") or name.endswith((".sh", ".bash", ".sbatch", ".slurm")):
-            if (text := _text_of(name, words)) is not None:
+            if (text := text_of(name, words)) is not None:
                 return _inside(text, environment, setting, depth)
             rest = words if name.endswith((".sh", ".bash", ".sbatch", ".slurm")) else words[1:]
             if rest and (serving := _serving(rest, environment, setting)):
@@ -111,10 +111,10 @@ def peeled(command: ShellCommand, setting: ScriptSetting, depth: int) -> list[Pr
         elif name == "srun":
             words = after_srun(words[1:], setting)
         elif re.fullmatch(r"(apptainer|singularity|docker|podman|enroot)(_wrapper)?", name):
-            inside = _contained(words)
-            environment |= _handed_in(words[: len(words) - len(inside)], setting)
+            inside = contained(words)
+            environment |= handed_in(words[: len(words) - len(inside)], setting)
             words = inside
-        elif (inner := _after_dashes(words)) is not None:
+        elif (inner := after_dashes(words)) is not None:
             words = inner
         else:
             return _program(name, words, environment, setting)
@@ -131,100 +131,6 @@ def _inside(text: Word, environment: Mapping[str, Word], setting: ScriptSetting,
         for command in inner.commands
     ]
     return [start for command in moved for start in peeled(command, setting, depth + 1)]
-
-
-def _is_handed_on(name: str, words: Sequence[Word]) -> bool:
-    """Whether Python runs a script that is given another program to start (python data.py torchrun …)."""
-    return (
-        name.startswith("python")
-        and len(words) > 2
-        and words[1].text.endswith(".py")
-        and (words[2].text == "env" or _is_program(words[2].text))
-    )
-
-
-def _wrapped(name: str, words: Sequence[Word]) -> list[Word]:
-    """The program that a wrapper's words name, or the Python source that uv run is given as it is."""
-    values = {at + 1 for at, word in enumerate(words) if word.text in _OF_UV} if name == "uv" else set()
-    own = [at for at in range(1, len(words)) if at not in values]
-    place = next((at for at in own if _is_program(words[at].text) or words[at].text == "env"), len(words))
-    source = next((at for at in own if at < place and (words[at].text.endswith(".py") or words[at].text == "-m")), None)
-    if name in _RUNS_PYTHON and source is not None:
-        return [Word("python", words[source].line), *words[source:]]
-    return list(words[place:])
-
-
-def _after_dashes(words: Sequence[Word]) -> list[Word] | None:
-    """What a command that is not known hands on (submit --gpu 8 -- torchrun …), where that is a program."""
-    if _is_program(words[0].text):
-        return None
-    place = next((at for at, word in enumerate(words) if word.text == "--"), None)
-    if place is None or place + 1 >= len(words) or not _is_program(words[place + 1].text):
-        return None
-    return list(words[place + 1 :])
-
-
-def _text_of(name: str, words: Sequence[Word]) -> Word | None:
-    """The commands that bash -c and eval are given as text."""
-    if name == "eval":
-        return Word(" ".join(word.text for word in words[1:]), words[0].line)
-    at = _command_text(words) if name in ("bash", "sh") else None
-    return None if at is None else words[at]
-
-
-def _command_text(words: Sequence[Word]) -> int | None:
-    """Where the text of bash -c stands, behind other options of bash."""
-    at = 1
-    while at + 1 < len(words) and words[at].text.startswith("-"):
-        if re.fullmatch(r"-[a-z]*c", words[at].text):
-            return at + 1
-        at += 1
-    return None
-
-
-def _contained(words: list[Word]) -> list[Word]:
-    """What a container is told to run: a program, its image's own, or a command of one's own after an image."""
-    # Behind an option stands its value, as in --name vllm.
-    values = {at + 1 for at, word in enumerate(words) if re.match(r"--?[a-z][a-z-]*$", word.text)}
-    values -= {at + 1 for at, word in enumerate(words) if word.text == "--entrypoint"}
-    place = next((at for at, word in enumerate(words) if _is_program(word.text) and at and at not in values), None)
-    image = next((at for at, word in enumerate(words) if _is_image(word.text)), None)
-    if place is not None:
-        return _entered(words, place)
-    if image is not None:
-        begins, chosen = image_command(words[image].text, [word.text for word in words[image + 1 :]])
-        return [*(Word(text, words[image].line) for text in begins), *words[image + 1 + chosen :]]
-    own = next((at for at, word in enumerate(words) if re.search(r"\.sif$|^docker://", word.text)), None)
-    if own is None:
-        # An image by a path of one's own, and a script in it.
-        own = next((at - 1 for at, word in enumerate(words) if at and word.text.endswith((".sh", ".bash"))), None)
-    return words[own + 1 :] if own is not None else []
-
-
-def _handed_in(words: Sequence[Word], setting: ScriptSetting) -> dict[str, Word]:
-    """Variables that a container is started with, and the devices that it is let see."""
-    environment: dict[str, Word] = {}
-    for option, value in pairwise(words):
-        name, equals, joined = option.text.partition("=")
-        told = joined if equals else value.text
-        if name in ("-e", "--env") and "=" in told:
-            variable, _, text = told.partition("=")
-            environment[variable] = Word(text, option.line)
-        elif name == "--gpus":
-            listed = re.fullmatch(r"[\"']*device=([0-9]+(?:,[0-9]+)*)[\"']*", told)
-            count = str(listed[1].count(",") + 1) if listed else told
-            if count.isdigit():
-                setting.findings.whole("per_node", Item(setting.file, "--gpus", count, option.line))
-    return environment
-
-
-def _entered(words: list[Word], place: int) -> list[Word]:
-    """The program of a container; where it is an entry point, its arguments come after the image."""
-    if words[place - 1].text != "--entrypoint":
-        return words[place:]
-    after = range(place + 1, len(words))
-    start = next((at for at in after if re.search(r"^-m$|\.(py|ya?ml|sh)$", words[at].text)), len(words))
-    return [words[place], *words[start:]]
 
 
 _ENGINES = (
@@ -278,18 +184,6 @@ def _serving(words: Sequence[Word], environment: dict[str, Word], setting: Scrip
     return []
 
 
-def _is_image(text: str) -> bool:
-    """Whether a word of docker run names an image whose program is known, and no folder or option."""
-    return bool(re.match(r"[a-z0-9.-]+(/[\w.-]+)+(:[\w.-]+)?(@\w+:\w+)?$", text)) and is_known(text)
-
-
-def _is_program(text: str) -> bool:
-    name = text.rpartition("/")[2]
-    return "=" not in text and (
-        name in _LAUNCHERS or name in consoles() or bool(re.fullmatch(r"python[0-9.]*", name)) or name in ("bash", "sh")
-    )
-
-
 def _python(words: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """python [options] script.py … and python -m module …"""
     at = 1
@@ -321,6 +215,7 @@ _BY_WORDS = {
     "verl": {"data.train_files", "actor_rollout_ref.model.path"},
     "skyrl": {"trainer.policy.model.path", "trainer.algorithm.advantage_estimator"},
     "verl-sft": {"data.train_files", "model.partial_pretrain"},
+    "openrlhf": {"--pretrain", "--micro_train_batch_size", "--zero_stage"},
     "oat": {"--oracle", "--pretrain", "--train_batch_size_per_device"},
     "aws-fsdp": {"--max_context_width", "--hidden_width"},
 }

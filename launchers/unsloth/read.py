@@ -86,11 +86,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     findings.whole("per_node", keys.take(_VISIBLE))
     on_ray = workers(calls, name, findings)
     library = _settled(calls, keys, findings, text)
-    keys.put("use_peft", adapted)
-    if (made := keys.take(_MADE_ELSEWHERE)) is not None and not adapted:
-        findings.block("workload.method", made, "is made in another file, and may have adapters: --method says so")
-    if (loaded := keys.take(_LOADED)) is not None:
-        findings.block("workload.method", loaded, "goes on with adapters, of which a file beside them says the kind")
+    _adapters(keys, findings, adapted, is_told="get_peft_config" in trains)
     if BF16 in (keys.look("bf16"), keys.look("fp16")):
         for key in ("bf16", "fp16"):
             keys.take(key)
@@ -109,6 +105,17 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     kind = "TRL" if stage else "the transformers Trainer" if loop is None else loop
     kind = "Python script for Unsloth" if unsloth else f"Python script on {library or kind}"
     return f"Ray Train: {kind}" if on_ray else kind
+
+
+def _adapters(keys: Keys, findings: Findings, adapted: bool, is_told: bool) -> None:
+    """Whether the source makes adapters (`adapted`), or has TRL make those of the command's own words (`is_told`)."""
+    told = is_told and is_set(keys.items.get("use_peft"))
+    if not told:
+        keys.put("use_peft", adapted)
+    if (made := keys.take(_MADE_ELSEWHERE)) is not None and not (adapted or told):
+        findings.block("workload.method", made, "is made in another file, and may have adapters: --method says so")
+    if (loaded := keys.take(_LOADED)) is not None:
+        findings.block("workload.method", loaded, "goes on with adapters, of which a file beside them says the kind")
 
 
 def _parsed_arguments(keys: Keys, names: Mapping[str, Any], invocation: Invocation) -> None:

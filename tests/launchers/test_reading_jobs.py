@@ -424,3 +424,71 @@ def test_an_image_that_starts_another_program_is_no_server(tag: str, arguments: 
 def test_a_dockerfile_starts_the_command_of_its_last_stage(instructions: str, engine: str) -> None:
     plan = read({"Dockerfile": f"# syntax=docker/dockerfile:1\n{instructions}\n"}).plan
     assert (plan["workload"]["engine"], plan["model"]) == (engine, "Qwen/Qwen3-8B")
+
+
+_OLLAMA = 'FROM {}\nPARAMETER num_ctx 16384\nPARAMETER temperature 0.2\nSYSTEM """\nbe\nbrief\n"""\n'
+
+
+@pytest.mark.parametrize(
+    ("base", "model"),
+    [("llama3.1:8b", "llama3.1:8b"), ("./qwen2.5-7b-instruct-q4_k_m.gguf", "Qwen/Qwen2.5-7B-Instruct")],
+)
+def test_a_modelfile_is_a_server_of_ollama(base: str, model: str):
+    found = read({"Modelfile": _OLLAMA.format(base)})
+    assert found.plan["model"] == model
+    assert found.plan["workload"]["engine"] == "ollama"
+    assert found.plan["workload"]["max_context"] == 16384
+
+
+def test_ollama_is_told_by_its_environment():
+    served = "export OLLAMA_NUM_PARALLEL=4 OLLAMA_CONTEXT_LENGTH=8192\nollama serve &\nollama run qwen3:8b\n"
+    plan = read({"serve.sh": served}).plan
+    assert plan["model"] == "qwen3:8b"
+    assert plan["workload"] == {"kind": "inference", "engine": "ollama", "max_batch": 4, "max_context": 8192}
+    compose = "services:\n  a:\n    image: ollama/ollama\n    environment: [OLLAMA_KV_CACHE_TYPE=q8_0]\n"
+    assert read({"compose.yaml": compose}).plan["workload"]["kv_dtype"] == "int8"
+    made = "ollama create mine -f Modelfile\nollama run mine\n"
+    assert read({"a.sh": made, "Modelfile": _OLLAMA.format("llama3.1:8b")}).plan["model"] == "llama3.1:8b"
+
+
+def test_variables_of_llama_server_give_way_to_its_options():
+    environment = "LLAMA_ARG_HF_REPO: unsloth/Qwen3-8B-GGUF:Q4_K_M, LLAMA_ARG_CTX_SIZE: 16384, LLAMA_ARG_N_PARALLEL: 2"
+    image = "services:\n  a:\n    image: ghcr.io/ggml-org/llama.cpp:server-cuda\n"
+    text = f"{image}    environment: {{{environment}}}\n"
+    own = read({"compose.yaml": text}).plan
+    assert own["model"] == "Qwen/Qwen3-8B"
+    assert own["workload"]["max_context"] == 8192
+    told = read({"compose.yaml": text + "    command: [--ctx-size, '4096']\n"}).plan
+    assert told["workload"]["max_context"] == 2048
+
+
+def test_an_engine_of_which_no_speeds_are_known_is_named():
+    text = "docker run ghcr.io/huggingface/text-generation-inference:3 --model-id Qwen/Qwen3-8B --num-shard 2\n"
+    found = read({"a.sh": text})
+    assert "--engine vllm" in found.blocked["workload.engine"]
+    assert found.plan["layout"]["tp"] == 2
+    image = (
+        "services:\n  a:\n    image: ghcr.io/huggingface/text-generation-inference\n    environment: {NUM_SHARD: 4}\n"
+    )
+    assert read({"compose.yaml": image}).plan["layout"]["tp"] == 4
+
+
+@pytest.mark.parametrize(("option", "field"), [("--max-num-seq", "max_batch"), ("--max-model", "max_context")])
+def test_options_by_the_beginning_of_their_names(option: str, field: str):
+    plan = read({"a.sh": f"vllm serve Qwen/Qwen3-8B {option} 64\n"}).plan
+    assert plan["workload"][field] == 64
+
+
+def test_a_layout_in_words_that_an_engine_does_not_have_stops_the_verdict():
+    assert "layout.tp" in read({"a.sh": "vllm serve Qwen/Qwen3-8B --tensor-parallel-degree 4\n"}).blocked
+
+
+def test_an_experiment_of_beaker():
+    text = (
+        "version: v2\ntasks:\n- image: {beaker: x}\n  replicas: 2\n  command: [/bin/sh, -c]\n"
+        "  arguments: ['torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 2 --micro-batch-size 4']\n"
+        "  resources: {gpuCount: 8}\n"
+    )
+    found = read({"run.yaml": text})
+    assert found.plan["cluster"]["count"] == 16
+    assert found.plan["workload"]["micro_batch"] == 4

@@ -7,12 +7,13 @@ import re
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference
 from knowledge.models.catalogue import find_model
-from launchers.engines.reading import begin
+from knowledge.models.naming import model_form, own_mix
+from launchers.engines.reading import begin, settings_of
 from launchers.reading.commands import Console
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, inverted, is_set
 from launchers.reading.leftovers import leave_rest
-from launchers.shell.options import options
+from launchers.shell.options import options, plain
 from launchers.shell.scripts import Word
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.tables import table
@@ -24,6 +25,7 @@ _SHORT = {"-m": "model", "-hf": "hf-repo", "-hfr": "hf-repo", "-c": "ctx-size", 
                "-dev": "device", "-ncmoe": "n-cpu-moe"}  # fmt: skip
 _FLAGS = ("no_kv_unified", "kv_unified", "jinja", "no_mmap", "mlock", "cont_batching", "metrics", "no_warmup",
                "embedding", "verbose", "no_webui")  # fmt: skip
+_OF_VARIABLES = {"n_parallel": "parallel", "batch": "batch_size", "ubatch": "ubatch_size"}
 _GGUF = re.compile(r"(?:^|[-._:])((?:i?q[0-9]\w*|bf16|f16|f32|mxfp4)(?:_k)?(?:_[smxl]+)?)(?:[-.]|$)", re.IGNORECASE)
 
 
@@ -38,9 +40,10 @@ def read(keys: Keys, findings: Findings, load: bool = False) -> None:
                 findings.leave(item, "several loads, one after the other")
         leave_rest(keys, findings, "engines")
         return
-    words = table("engines/llamacpp/fields")
     begin(keys, findings, "llamacpp")
-    _gguf(keys, findings)
+    named, file = keys.take("model") or keys.take("hf_repo"), keys.take("hf_file")
+    if named is not None:
+        gguf(named, file, findings)
     context, slots = keys.take("ctx_size"), keys.take("parallel")
     number = findings.whole("workload.max_batch", slots) if slots is not None and slots.value != -1 else None
     length = as_number(context.value) if context is not None else None
@@ -52,16 +55,9 @@ def read(keys: Keys, findings: Findings, load: bool = False) -> None:
         findings.leave(context, "as long as the model was trained for")
     elif context is not None and length:
         findings.put("workload.max_context", int(length), context)
-    values, cached = keys.take("cache_type_v"), keys.take("cache_type_k")
-    if values is not None and cached is None:
-        findings.leave(values, "quantises the values only, and one format is modelled for both")
-    elif values is not None and cached is not None and values.value != cached.value:
-        findings.leave(values, "is another format than that of the keys, which is taken for both")
-    findings.word("workload.kv_dtype", cached, inverted(words["kv"]))
-    layers, split, device = keys.take("n_gpu_layers"), keys.take("split_mode"), keys.take("device")
-    if layers is not None and str(layers.value) not in ("all", "auto") and (as_number(layers.value) or 0) < 99:
-        # The output counts as one (llama-model.cpp, i_gpu_start).
-        findings.put("workload.device_layers", max(1, round(as_number(layers.value) or 0) - 1), layers)
+    _cache(keys, findings)
+    split, device = keys.take("split_mode"), keys.take("device")
+    device_layers(keys.take("n_gpu_layers"), findings)
     experts = keys.take("n_cpu_moe")
     if experts is not None:
         findings.whole("workload.host_experts", experts)
@@ -79,18 +75,37 @@ def read(keys: Keys, findings: Findings, load: bool = False) -> None:
     leave_rest(keys, findings, "engines")
 
 
-def _gguf(keys: Keys, findings: Findings) -> None:
+def _cache(keys: Keys, findings: Findings) -> None:
+    words = table("engines/llamacpp/fields")
+    values, cached = keys.take("cache_type_v"), keys.take("cache_type_k")
+    if values is not None and cached is None:
+        findings.leave(values, "quantises the values only, and one format is modelled for both")
+    elif values is not None and cached is not None and values.value != cached.value:
+        findings.leave(values, "is another format than that of the keys, which is taken for both")
+    if cached is not None and cached.value in words["smaller_kv"]:
+        findings.at_most("workload.kv_dtype", "int8", cached, f"{cached.value} takes less than the 8 bits of a Plan")
+    else:
+        findings.word("workload.kv_dtype", cached, inverted(words["kv"]))
+
+
+def device_layers(layers: Item | None, findings: Findings) -> None:
+    """Layers on devices, of which the output counts as one (llama-model.cpp, i_gpu_start)."""
+    number = None if layers is None else as_number(layers.value)
+    if layers is not None and number is not None and 0 <= number < 99:
+        findings.put("workload.device_layers", max(1, round(number) - 1), layers)
+
+
+def gguf(item: Item, file: Item | None, findings: Findings) -> None:
     """Model and format from the name of the file, or from the repository on the hub."""
-    item = keys.take("model") or keys.take("hf_repo")
-    file = keys.take("hf_file")
-    if item is None:
-        return
     text = str(item.value)
     name = re.split(r"[/\\]", text)[-1]
     match = _GGUF.search(str(file.value) if file is not None else name)
     kinds = {"f16": "fp16", "f32": "fp32"}
     formats = Inference.model_fields["weight_dtype"].annotation
     kind = kinds.get(match[1].lower(), match[1].lower()) if match else ""
+    if match and (mixed := own_mix(name)) and len(held := model_form(name).formats) == 1:
+        (kind,) = held
+        findings.warn(f"{item.origin}: {mixed}")
     if kind in getattr(formats, "__args__", ()):
         findings.put("workload.weight_dtype", kind, item)
     elif match:
@@ -102,10 +117,29 @@ def _gguf(keys: Keys, findings: Findings) -> None:
     if "SET_ME" in text:
         findings.leave(item, "a placeholder, not a model")
         return
-    try:
-        findings.put("model", find_model(stem).value.id, item)
-    except PlanError:
+    known = _checkpoint(stem)
+    if known is None:
         findings.block("model", item, "the name is that of no model in the catalogue")
+        return
+    model, left = known
+    if left:
+        findings.warn(f"{item.origin}: {stem} is taken to have the shape of {model}, as its name begins")
+    findings.put("model", model, item)
+
+
+def _checkpoint(name: str) -> tuple[str, str] | None:
+    """The catalogue's model that a name is of, or begins with where words without a number follow (what somebody
+    trained on calls its own: Qwen3.6-27B-heretic), and those words."""
+    words = re.split(r"([-_. ])", name)
+    for end in range(len(words), 0, -2):
+        left = "".join(words[end:])
+        if re.search(r"\d|moe|prun", left, re.IGNORECASE) or end < 3:
+            return None
+        try:
+            return find_model("".join(words[:end])).value.id, left.strip("-_. ")
+        except PlanError:
+            continue
+    return None
 
 
 def _console(kind: str) -> Console:
@@ -117,6 +151,12 @@ def _console(kind: str) -> Console:
 
 def read_command(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words, _FLAGS, _SHORT)
+    for name, text in settings_of(start, setting).items():
+        option = name.removeprefix("LLAMA_ARG_").lower()
+        option = _OF_VARIABLES.get(option, option)
+        if name.startswith("LLAMA_ARG_") and option not in keys:
+            # An option wins over its variable (common/arg.cpp, set_env).
+            keys.put(option, plain(text))
     read(keys, setting.findings, load=start.kind == "llama_load")
     return "llama.cpp command"
 
