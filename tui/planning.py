@@ -28,6 +28,8 @@ class Planning:
     """Whether the command has --strict, which makes 'does not fit' the exit code 1."""
     files: bool = False
     """Whether it takes the names of files, whose texts are the tool's `files`."""
+    keeps: bool = False
+    """Whether it keeps a run, which may have a note and tags, instead of showing an answer."""
     run: str = "tui.commands.plan"
 
     @property
@@ -210,6 +212,14 @@ MEASURING: dict[str, Planning] = {
         places=("path",),
         run="tui.commands.runs",
         example="train.log --accelerator h100 --count 8",
+    ),
+    "measure add": Planning(
+        "keep the runs of a log, of a tracker's folder, or of a file of measure export",
+        training="read_run",
+        places=("path",),
+        keeps=True,
+        run="tui.commands.runs",
+        example="train.log --accelerator h100 --count 8 --tag first",
     ),
     "measure rate": Planning(
         "whether a measured speed is good: what is expected, runs like it, what would explain a low one",

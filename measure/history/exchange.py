@@ -37,6 +37,12 @@ def written(runs: Sequence[MeasuredRun], format: Format) -> str:
 
 
 _DEEPEST = 8
+ENDS = (".json", ".yaml", ".yml", ".csv")
+
+
+def is_written(text: str) -> bool:
+    """Whether `written` made a text: of JSON and YAML each run names its format, of CSV the first columns do."""
+    return FORMAT in text or text.lstrip("\ufeff").startswith(f"id,{_PLAIN[0]},{_PLAIN[1]},")
 
 
 def read(text: str) -> list[MeasuredRun]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -17,6 +17,16 @@ _OF_A_STEP = ("seq_len", "global_batch")
 _ABOUT = {"name", "tags", "note", "source", "format", "predicted"}
 
 PeakKind = Literal["allocated", "reserved", "nvidia-smi", "unknown"]
+
+
+# Beyond it a figure is a slip of whoever wrote it down; the largest that are, bytes and tokens, are far below.
+MOST = 1e18
+Measured = Annotated[float, Field(ge=0, le=MOST)]
+
+
+def can_be(value: float) -> bool:
+    """Whether a figure may have been measured: finite, not below zero, and no larger than any is."""
+    return 0.0 <= value <= MOST
 
 
 class StepSeries(BaseModel):
@@ -68,20 +78,18 @@ class MeasuredRun(BaseModel):
     )
     plan: dict[str, Any] = Field(default_factory=dict, description="The Plan as far as it is known.")
     outcome: Literal["ran", "oom", "failed"] = Field(default="ran", description="oom: it ran out of device memory.")
-    figures: dict[str, float] = Field(
+    figures: dict[str, Measured] = Field(
         default_factory=dict,
         description="Measured, by the names of figures: step_s, tokens_per_s_per_device, tflops_per_device, mfu, "
         "peak_bytes; of serving output_tokens_per_s, ttft_s, tpot_s, e2e_s. Medians of the steady part.",
     )
-    spread: dict[str, tuple[float, float]] = Field(
+    spread: dict[str, tuple[Measured, Measured]] = Field(
         default_factory=dict, description="Quartiles of figures that were measured many times."
     )
-    predicted: dict[str, float] = Field(default_factory=dict, description="What was estimated before it ran.")
+    predicted: dict[str, Measured] = Field(default_factory=dict, description="What was estimated before it ran.")
     peak_kind: PeakKind = Field(default="unknown", description="Counter of peak_bytes.")
     steps: int | None = Field(default=None, ge=0, description="Steps of the steady part that the figures are of.")
-    start_s: float | None = Field(
-        default=None, ge=0, description="Start-up: what the first steps took beyond later ones."
-    )
+    start_s: Measured | None = Field(default=None, description="Start-up: what the first steps took beyond later ones.")
     software: dict[str, str] = Field(default_factory=dict, description="Versions by name, e.g. {torch: 2.9.0}.")
     findings: list[str] = Field(default_factory=list, description="What does not belong together, or stands out.")
     tags: list[str] = Field(default_factory=list)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from estimator.units import GIB
-from measure.history.run import MeasuredRun, quartiles
+from measure.history.run import MeasuredRun, can_be, quartiles
 from measure.logs.facts import HeaderFacts
 from measure.logs.faults import OutOfMemory
 from measure.logs.lines import Row
@@ -64,11 +64,11 @@ def assembled(
         date=facts.date,
         plan=facts.plan,
         outcome=outcome,
-        figures={name: value for name, value in result.figures.items() if math.isfinite(value)},
-        spread=result.spread,
+        figures={name: value for name, value in result.figures.items() if can_be(value)},
+        spread={name: ends for name, ends in result.spread.items() if all(map(can_be, ends))},
         peak_kind=result.peak_kind,
         steps=result.steps or None,
-        start_s=result.start_s,
+        start_s=result.start_s if can_be(result.start_s or 0.0) else None,
         software=facts.software,
         findings=findings,
         series=result.series,

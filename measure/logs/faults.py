@@ -50,6 +50,11 @@ _ENDS = (
 _EXCEPTION = re.compile(
     r"^(?:\[[^\]]*\]:? ?)*((?:\w+\.)*\w*(?:Error|Exception|Interrupt))(?:: (\S.{0,200}))?$", re.MULTILINE
 )
+# argparse's refusal of a command (Lib/argparse.py, parse_known_args and what it calls).
+_REFUSED = re.compile(
+    r"^[\w./-]+: error: ((?:argument |unrecognized arguments|the following arguments|ambiguous option).{0,200})$",
+    re.MULTILINE,
+)
 # An exception that tells of another process's.
 _OF_ANOTHER = "ChildFailedError"
 
@@ -81,7 +86,8 @@ def why_it_ended(text: str) -> str | None:
             return reason
     raised = [match for match in _EXCEPTION.finditer(text) if not match[1].endswith(_OF_ANOTHER)]
     if not raised:
-        return None
+        refused = _REFUSED.findall(text)
+        return f"its command was refused: {refused[-1]}" if refused else None
     name = raised[-1][1].rpartition(".")[2]
     return f"{name}: {raised[-1][2]}" if raised[-1][2] else name
 

@@ -28,8 +28,12 @@ _BESIDE = re.compile(rf"(?<![\w./-])([A-Za-z][\w/-]*(?: [A-Za-z]+)?) ({_NUMBER})
 _EACH = re.compile(r"\(([\d.,]+)/gpu\)")
 _TFLOPS = re.compile(r"([\d.]+) ?(?:MODEL_)?TFLOP/s/GPU(?!\))")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0}
+# What programs call the seconds of a step, or those since the start.
+_TIMES = {"dt": "step_s", "time": "time_s"}
 _MANY = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _TIMINGS = re.compile(rf"train_step_timing in s: \[((?:{_NUMBER}|[, ])+)")
+# Seconds that their unit alone names: (57.126 sec/step), 812 ms/iter.
+_EACH_STEP = re.compile(rf"({_NUMBER}) ?(ms|s|secs?|seconds?) ?(?:/|per) ?(?:step|iter|iteration)\b")
 # Objects of several steps that were pasted as one line.
 _BETWEEN = re.compile(r"(?<=\}) +(?=\{')")
 # A number that its unit alone names, and a share (llm.c, train_gpt2.cu).
@@ -113,13 +117,16 @@ def cells_of(table: str) -> Iterator[Row]:
 def _pairs(line: str, row: Row) -> None:
     """Puts the quantities of a line into the row, the first of a kind counting."""
     for name, number, unit in _PAIR.findall(line) if ":" in line or "=" in line else ():
-        known = ("step_s", 1.0) if name.strip(" |,") == "dt" and unit in _SECONDS else quantity(name)
+        time = _TIMES.get(name.strip(" |,").lower()) if unit in _SECONDS else None
+        known = (time, 1.0) if time else quantity(name)
         if known and (value := _value(number, unit, known)) is not None:
             row.setdefault(known[0], value)
     for name, number, unit in _BESIDE.findall(line):
-        known = ("step_s", 1.0) if name == "time" and unit in _SECONDS else TABLE.get(plain(name))
+        known = (_TIMES[name], 1.0) if name in _TIMES and unit in _SECONDS else TABLE.get(plain(name))
         if known and (value := _value(number, unit, known)) is not None:
             row.setdefault(known[0], value)
+    if each := _EACH_STEP.search(line):
+        row.setdefault("step_s", number_of(each[1]) * _SECONDS[each[2][:2] if each[2] == "ms" else "s"])
     for number, unit in _CELL.findall(line) if "|" in line else ():
         name, factor = _CELLS_NAMED.get(unit, ("mfu", 0.01))
         if value := number_of(number):

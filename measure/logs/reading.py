@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from estimator.errors import PlanError
+from knowledge.own import files as own_files
 from knowledge.own.files import open_regular
+from measure.history import exchange
 from measure.history.run import MeasuredRun
 from measure.logs import benchmark, documents, mlflow, sampled, served, tensorboard, wandb
 from measure.logs.assembling import assembled
@@ -20,14 +22,15 @@ from measure.logs.scan import scanned
 _FIELD = "path"
 _MOST_FILES = 500
 _DEEPEST = 6
+_MOST_SHARED = 64_000_000
 _END_BYTES, _MOST_SAMPLED_BYTES = 1 << 16, 256 * 2**20
 _TEXTS = (".log", ".out", ".txt", ".err", ".stdout", ".stderr")
 KINDS = (
     "logs of Megatron-LM, Megatron-Bridge, Megatron-DeepSpeed, Primus, NeMo, DeepSpeed, the HF Trainer (LlamaFactory, "
     "TRL, Axolotl, Unsloth, ms-swift), torchtitan, torchtune, MaxText, verl, Lightning, NeMo AutoModel, nanotron, "
     "litgpt, nanoGPT, Composer, MLPerf, and others that number their steps and tell a loss",
-    "TensorBoard event files, wandb and MLflow folders, trainer_state.json, metrics as JSONL or CSV, TPrimat results; "
-    "folders of measure training",
+    "TensorBoard event files, wandb and MLflow folders, mlflow.db, trainer_state.json, metrics as JSONL or CSV, "
+    "TPrimat results; folders of measure training",
     "CSV of nvidia-smi --query-gpu and rocm-smi --showmeminfo vram",
     "results of vllm bench serve, sglang.bench_serving, trtllm-bench, GuideLLM and MLPerf LoadGen",
 )
@@ -39,11 +42,22 @@ def read(path: Path) -> list[MeasuredRun]:
         raise PlanError(_FIELD, f"there is no {path}")
     if path.name == benchmark.MEASURED and benchmark.is_run(path.parent):
         path = path.parent
+    if path.suffix in exchange.ENDS and path.is_file() and (runs := _shared(path)):
+        return runs
     files = list(_files(path)) if path.is_dir() else [path]
     runs = [run for file in files for run in _runs(file, alone=file == path)]
     if not runs:
         raise PlanError(_FIELD, f"nothing in {path} was read as a run", list(KINDS))
     return sorted(runs, key=_says, reverse=True)
+
+
+def _shared(path: Path) -> list[MeasuredRun]:
+    """The runs of a file that `measure export` wrote, in its order; none of any other."""
+    try:
+        text = own_files.read_text(path, _FIELD, _MOST_SHARED)
+    except PlanError:
+        return []
+    return exchange.read(text) if exchange.is_written(text) else []
 
 
 def read_text(text: str, name: str = "text") -> MeasuredRun:
@@ -72,7 +86,7 @@ def is_log(text: str) -> bool:
 
 def is_record(path: Path) -> bool:
     """Whether a file's name is one of those that runs leave behind, not one of those that start them."""
-    ends = (*_TEXTS, ".wandb", ".jsonl", ".csv")
+    ends = (*_TEXTS, ".wandb", ".jsonl", ".csv", mlflow.DATABASE)
     return path.is_file() and (path.suffix in ends or documents.is_named_so(path) or tensorboard.is_named_so(path))
 
 
@@ -101,6 +115,7 @@ def _files(folder: Path, depth: int = 0) -> Iterator[Path]:
             or served.is_named_so(entry)
             or documents.is_named_so(entry)
             or tensorboard.is_named_so(entry)
+            or mlflow.is_database(entry)
         ):
             yield entry
 
@@ -109,8 +124,9 @@ def _runs(path: Path, alone: bool) -> list[MeasuredRun]:
     """The runs of one file: one of training, or those that a load generator measured. What cannot be opened is told
     where it is all that was asked."""
     try:
-        runs = served.read(path) if path.suffix in served.OBJECTS else []
-        if not runs:
+        of_mlflow = mlflow.is_database(path)
+        runs = mlflow.read_database(path) if of_mlflow else served.read(path) if path.suffix in served.OBJECTS else []
+        if not runs and not of_mlflow:
             run = _read_as(path)(path)
             runs = [run] if run else served.read(path) if path.is_file() else []
     except PlanError:

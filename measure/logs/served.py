@@ -18,13 +18,15 @@ from estimator.errors import PlanError
 from estimator.units import MS_PER_S
 from knowledge.own.files import read_text
 from knowledge.own.mappings import json_value
-from measure.history.run import MeasuredRun
+from measure.history.run import MeasuredRun, can_be
 from measure.logs.facts import HeaderFacts, accelerator, model
 
 _FIELD = "path"
 _NS_PER_S = 1e9
 _MOST_BYTES = 64 * 2**20
 _MOST_RUNS = 1000
+# No load has more of anything.
+_LARGEST = 1e15
 OBJECTS = (".json", ".jsonl")
 # Names that they write unless told otherwise.
 _NAMES = re.compile(r"benchmarks\.json|mlperf_log_summary\.txt|(vllm|sglang|openai|trt)\S*\.jsonl?")
@@ -68,9 +70,15 @@ _PRINTED: Mapping[str, tuple[str, float]] = {
 }
 _COUNTED = {
     "successful requests": "requests", "number of requests": "requests", "max request concurrency": "concurrency",
-    "maximum request concurrency": "concurrency", "number of concurrent requests": "concurrency",
+    "maximum request concurrency": "concurrency", "max reqeuest concurrency": "concurrency",
+    "number of concurrent requests": "concurrency",
     "average input length (tokens)": "input_len", "average output length (tokens)": "output_len",
 }  # fmt: skip
+# Of the commands of servers and load generators, as they stand above what was measured.
+_FLAG = re.compile(r"(?:^|\s)--?([a-z][\w-]*)[= ]+['\"]?([^\s'\"\\]+)")
+_LAYOUT = {"tp": "tp", "tp-size": "tp", "tensor-parallel-size": "tp", "pp-size": "pp", "pipeline-parallel-size": "pp"}
+_LOAD = {"request-rate": "request_rate", "max-concurrency": "concurrency"}
+_NAMED = ("model", "model-path")
 _SCENARIOS = {"offline": "offline", "server": "server", "interactive": "interactive", "singlestream": "single-stream"}
 _SIGNS = ("Serving Benchmark Result", "MLPerf Results Summary", "= PERFORMANCE OVERVIEW")
 
@@ -96,7 +104,12 @@ def runs_in(text: str, name: str) -> list[MeasuredRun]:
     if text.lstrip()[:1] in ("{", "["):
         return [run for data in _objects(text) for run in _of_object(data, name)][:_MOST_RUNS]
     if any(sign in text for sign in _SIGNS):
-        return [run for piece in _pieces(text) if (run := _of_print(piece, name))]
+        flags: dict[str, str] = {}
+        runs: list[MeasuredRun | None] = []
+        for above, piece in _pieces(text):
+            flags |= _FLAG.findall(above)
+            runs.append(_of_print(piece, name, flags))
+        return [run for run in runs if run]
     return []
 
 
@@ -136,13 +149,13 @@ class _Served:
 
     def figure(self, name: str, value: Any, unit: float = 1.0) -> None:
         """What is zero was of no request."""
-        if (amount := _number(value)) is not None and amount > 0:
+        if (amount := _number(value)) is not None and amount > 0 and can_be(amount / unit):
             self.figures.setdefault(name, amount / unit)
 
     def field(self, name: str, value: Any) -> None:
         """A number of the workload; whole ones as such."""
         amount = _number(value)
-        if amount is not None and amount > 0 and math.isfinite(amount):
+        if amount is not None and 0 < amount <= _LARGEST:
             self.facts.put(f"workload.{name}", round(amount) if name != "request_rate" else amount)
 
     def lengths(self, requests: Any, tokens_in: Any, tokens_out: Any) -> None:
@@ -152,6 +165,10 @@ class _Served:
             amount = _number(total)
             if count and amount:
                 self.field(name, max(1.0, amount / count))
+
+    def failed(self, requests: Any) -> None:
+        if count := _number(requests):
+            self.findings.append(f"{count:,.0f} {'request' if count == 1 else 'requests'} failed")
 
     def run(self) -> MeasuredRun | None:
         ran = bool(self.figures.keys() & {"output_tokens_per_s", "requests_per_s"})
@@ -205,8 +222,7 @@ def _flat(data: Mapping[str, Any], name: str) -> MeasuredRun | None:
         model(served.facts, data["model_id"])
     if (day := re.match(r"(20\d\d)-?([01]\d)-?([0-3]\d)", str(data.get("date", "")))) is not None:
         served.facts.date = "-".join(day.groups())
-    if failed := _number(data.get("failed")):
-        served.findings.append(f"{failed:,.0f} requests failed")
+    served.failed(data.get("failed"))
     return served.run()
 
 
@@ -214,8 +230,7 @@ def _trtllm(data: Mapping[str, Any], name: str) -> MeasuredRun | None:
     served = _Served("trtllm-bench", name)
     performance, requests = data["performance"], data["request_info"]
     engine, world, machine, streamed = (
-        row if isinstance(row := data.get(key), Mapping) else {}
-        for key in ("engine", "world_info", "machine", "streaming_metrics")
+        _inner(data, key) for key in ("engine", "world_info", "machine", "streaming_metrics")
     )
     served.figure("requests_per_s", performance.get("request_throughput_req_s"))
     served.figure("output_tokens_per_s", performance.get("system_output_throughput_tok_s"))
@@ -268,21 +283,45 @@ def _guidellm(row: Mapping[str, Any], whole: Mapping[str, Any], name: str) -> Me
     served.field("input_len", value("prompt_token_count"))
     served.field("output_len", value("output_token_count"))
     served.field("concurrency", value("request_concurrency"))
-    for place in (row.get("config"), row.get("args"), whole.get("args")):
+    # Of its version 0.8 on the settings stand in parts.
+    backend = _inner(whole, "config", "spec", "backend")
+    for place in (row.get("config"), row.get("args"), whole.get("args"), backend):
         if isinstance(place, Mapping) and isinstance(named := place.get("model"), str):
             model(served.facts, named)
+    served.failed(_inner(metrics, "request_totals").get("errored"))
     return served.run()
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """The summaries of a text, each to where the next begins."""
+def _inner(data: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """An object within others; {} where one is missing."""
+    for name in names:
+        part = data.get(name)
+        data = part if isinstance(part, Mapping) else {}
+    return data
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """The summaries of a text, each to where the next begins, with what stands between it and the one before."""
     places = sorted(match.start() for sign in _SIGNS for match in re.finditer(re.escape(sign), text))
     # TensorRT-LLM tells its settings before the figures.
     starts = [0, *places[1:]]
-    yield from (text[start:end] for start, end in zip(starts, [*places[1:], len(text)], strict=True))
+    before = [0, *places[:-1]]
+    for above, place, start, end in zip(before, places, starts, [*places[1:], len(text)], strict=True):
+        yield text[above:place], text[start:end]
 
 
-def _of_print(text: str, name: str) -> MeasuredRun | None:
+def _asked(served: _Served, flags: Mapping[str, str]) -> None:
+    """What the commands say of the deployment and of its load; what the summary says of these counts first."""
+    for flag, ours in _LAYOUT.items():
+        served.facts.count(f"layout.{ours}", flags.get(flag, ""))
+    for flag, ours in _LOAD.items():
+        served.field(ours, flags.get(flag))
+    _engine(served, flags.get("backend", ""))
+    if named := next((flags[flag] for flag in _NAMED if flag in flags), None):
+        model(served.facts, named.rstrip("/"))
+
+
+def _of_print(text: str, name: str, flags: Mapping[str, str]) -> MeasuredRun | None:
     of_mlperf, of_trtllm = "MLPerf Results Summary" in text, "= PERFORMANCE OVERVIEW" in text
     of_sglang = "E2E Latency (ms)" in text
     program = "MLPerf LoadGen" if of_mlperf else "trtllm-bench" if of_trtllm else "sglang.bench_serving"
@@ -303,6 +342,8 @@ def _of_print(text: str, name: str) -> MeasuredRun | None:
         served.facts.software["tensorrt-llm"] = version[:60]
     if of_mlperf:
         _mlperf(served, values)
+    _asked(served, flags)
+    served.failed(values.get("failed requests"))
     return served.run()
 
 

@@ -27,6 +27,8 @@ _COUNTERS: tuple[tuple[str, PeakKind], ...] = (
 # What makes a line without a number one of a step, and what such a line says of the numbered one that follows.
 _OWN = frozenset(("loss", "step_s"))
 _OF_THE_NEXT = ("loss", "learning_rate", "gradient_norm", "allocated_bytes", "reserved_bytes")
+# Of times that grow from line to line so many do not, since a run was begun again or an epoch has a clock of its own.
+_FEW = 0.1
 # Clocks of lines show whole seconds, or parts of one: what is between two of them is known to a twentieth from here on.
 _LEAST_CLOCK_S = 0.02
 _COLUMNS = ("step_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s_per_device", "tflops_per_device")
@@ -54,7 +56,7 @@ def by_step(rows: Iterable[tuple[int, Row]], bars: Sequence[tuple[int, Bar]] = (
     """The rows as one a step, in their order. Lines of one step (of several ranks, or of loss and time apart) are put
     together, the first that names a quantity counting; where lines do not number their steps they are counted, by
     their epochs where the end of a run says how many steps these are."""
-    numbered = _of_passes(list(rows))
+    numbered = _of_times_told(_of_passes(list(rows)))
     if not any("step" in row for _, row in numbered):
         own = [row for _, row in numbered if _OWN & row.keys()]
         # What sums up a run is no step of it.
@@ -110,6 +112,18 @@ def _of_passes(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
             if number is not None:
                 row.setdefault("step", number)
         told.append((at, row))
+    return told
+
+
+def _of_times_told(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+    """What programs call the time is that since the start where it grows from line to line, else that of a step."""
+    times = [row["time_s"] for _, row in rows if "time_s" in row]
+    falls = sum(after <= before for before, after in pairwise(times))
+    name = "clock_s" if len(times) > 2 and falls <= _FEW * len(times) else "step_s"
+    told = [(at, dict(row)) for at, row in rows]
+    for _, row in told:
+        if (seconds := row.pop("time_s", None)) is not None and (name == "step_s" or "clock_s" not in row):
+            row.setdefault(name, seconds)
     return told
 
 

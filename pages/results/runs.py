@@ -106,6 +106,7 @@ def reading(result: RunReading) -> list[Block]:
     judged = result.rating
     return [
         Headline(_headline(result), False if result.outcome != "ran" else None, more=_end(result)),
+        *([Aside(f"One of {result.runs:,} runs there: shardwise measure add keeps all.")] if result.runs > 1 else []),
         *([verdict(judged)] if judged else []),
         *_latencies(result),
         Figures(_figures(result), "Measured"),

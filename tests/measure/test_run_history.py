@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from estimator.errors import PlanError
 from measure.history import exchange, store
 from measure.history.run import MeasuredRun, StepSeries, quartiles
+from measure.logs.reading import read, read_text
 
 
 @pytest.fixture(autouse=True)
@@ -125,3 +126,25 @@ def test_a_series_is_thinned_to_its_ends() -> None:
 def test_quartiles_stand_between_values() -> None:
     assert quartiles([4.0]) == (4.0, 4.0, 4.0)
     assert quartiles([1.0, 2.0, 3.0, 4.0, 5.0]) == (2.0, 3.0, 4.0)
+
+
+@pytest.mark.parametrize("format", ["json", "yaml", "csv"])
+def test_a_shared_file_is_read_as_a_log_is_and_refused_where_its_figures_cannot_be(
+    format: exchange.Format, tmp_path: Path
+) -> None:
+    path = tmp_path / f"shared.{format}"
+    path.write_text(exchange.written([run(), run(2.0)], format))
+    assert [kept.figures["step_s"] for kept in read(path)] == [1.0, 2.0]
+    for wrong in ("1e+308", "-5.0"):
+        path.write_text(exchange.written([run(1.5)], format).replace("1.5", wrong))
+        with pytest.raises(PlanError, match=r"figures\.step_s"):
+            read(path)
+
+
+def test_figures_that_cannot_be_are_left_out_of_a_log() -> None:
+    text = "\n".join(f"step: {at} loss: 2.0 step_time: 1e300 tps: 1e290" for at in range(1, 6))
+    assert not read_text(text).figures
+    served = '{"completed": 9, "output_throughput": 1e300, "total_output_tokens": 1e300, "request_throughput": 3}'
+    kept = read_text(served)
+    assert kept.figures == {"requests_per_s": 3.0}
+    assert "output_len" not in kept.plan["workload"]

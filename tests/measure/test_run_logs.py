@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import struct
 import tracemalloc
 from contextlib import suppress
@@ -382,6 +383,8 @@ def test_a_rank_of_adapters_is_the_plan_s() -> None:
         ("[rank2]:[E ProcessGroupNCCL.cpp:616] [Rank 2] Watchdog caught collective operation timeout", "collective"),
         ("[rank0]: ValueError: the tokenizer has no chat_template\n"
          "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", "ValueError: the tokenizer"),
+        ("usage: train.py [-h] --config CONFIG\ntrain.py: error: unrecognized arguments: --local-rank=3",
+         "its command was refused: unrecognized arguments"),
     ],
 )  # fmt: skip
 def test_a_file_says_why_its_run_stopped(end: str, why: str, tmp_path: Path) -> None:
@@ -466,6 +469,21 @@ def test_what_stands_on_a_line_of_its_own_is_of_the_run() -> None:
     mean = "{'loss': 1.5, 'epoch': 0.5}\n{'loss': 1.4, 'epoch': 1.0}\n"
     mean += "{'train_runtime': 1234.5, 'train_steps_per_second': 0.405, 'train_loss': 1.43, 'epoch': 1.0}\n"
     assert read_text(mean).figures["step_s"] == pytest.approx(1 / 0.405)
+
+
+@pytest.mark.parametrize(
+    ("form", "step_s"),
+    [
+        ("Epoch 0 | Step {step}/900 | Loss: 4.1 | Grad: 1.0 | Time: 0.52{odd}s", 0.52),
+        # That since the start, which grows.
+        ("Epoch 0 | Step {step}/900 | Loss: 4.1 | Grad: 1.0 | Time: {since}s", 1.5),
+        ("INFO: global step {step}: loss = 72.8 (17.05{odd} sec/step)", 17.05),
+        ("step {step} loss: 2.9 lr: 1e-4 812.{odd} ms/iter", 0.812),
+    ],
+)
+def test_a_time_is_that_of_a_step_or_that_since_the_start(form: str, step_s: float) -> None:
+    text = "\n".join(form.format(step=10 * at, since=15.0 * at, odd=at % 3) for at in range(1, 9))
+    assert read_text(text).figures["step_s"] == pytest.approx(step_s, rel=0.01)
 
 
 def test_losses_of_parts_are_not_the_loss() -> None:
@@ -566,28 +584,45 @@ def tracked(folder: Path) -> dict[str, Path]:
     for name, values in (("train/loss", [9.0] * 10), ("tokens_per_second_per_gpu", [500.0] + [2500.0] * 9)):
         rows = (f"{1_700_000_000_000 + step} {value} {step}" for step, value in enumerate(values, 1))
         (flow / "metrics" / name).write_text("\n".join(rows) + "\n170000 cut")
+    base = sqlite3.connect(folder / "mlflow.db")
+    base.executescript(
+        "CREATE TABLE runs (run_uuid TEXT, name TEXT, start_time INT, lifecycle_stage TEXT);"
+        "CREATE TABLE metrics (key TEXT, value REAL, timestamp INT, run_uuid TEXT, step INT, is_nan INT);"
+        "CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);"
+        "INSERT INTO runs VALUES ('abc', 'first', 17, 'active'), ('abd', 'gone', 18, 'deleted');"
+        "INSERT INTO params VALUES ('model_name_or_path', 'meta-llama/Llama-3.1-8B', 'abc');"
+    )
+    for step in range(1, 11):
+        for name, value in (("train/loss", 9.0), ("tokens_per_second_per_gpu", 500.0 if step == 1 else 2500.0)):
+            moment = 1_700_000_000_000 + step
+            for run in ("abc", "abd"):
+                base.execute("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, 0)", (name, value, moment, run, step))
+    base.execute("INSERT INTO metrics VALUES ('train/loss', 'no number', 17, 'abc', 11, 0)")
+    base.commit()
+    base.close()
     (folder / "trainer_log.jsonl").write_text("".join(
         json.dumps({"current_steps": step, "loss": 9.0 / step, "lr": 1e-5,
                     "tokens_per_second_per_gpu": 500.0 if step == 1 else 2500.0}) + "\n"
         for step in range(1, 11)
     ))  # fmt: skip
-    return {path.name: path for path in (board, folder / "run-x.wandb", flow, folder / "trainer_log.jsonl")}
+    kept = (folder / name for name in ("run-x.wandb", "trainer_log.jsonl", "mlflow.db"))
+    return {path.name: path for path in (board, flow, *kept)}
 
 
-@pytest.mark.parametrize("name", ["events.out.tfevents.1.host", "run-x.wandb", "abc", "trainer_log.jsonl"])
+@pytest.mark.parametrize("name", ["events.out.tfevents.1.host", "run-x.wandb", "abc", "trainer_log.jsonl", "mlflow.db"])
 def test_trackers_keep_the_same_quantities(name: str, tmp_path: Path) -> None:
     (run,) = read(tracked(tmp_path)[name])
     assert run.figures["tokens_per_s_per_device"] == 2500.0
     assert run.steps == 9
     assert run.series.step == list(range(1, 11))
-    assert len(read(tmp_path)) == 4
+    assert len(read(tmp_path)) == 5
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_cut_and_garbled_trackers_never_crash(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("tracked")
-    path = tracked(folder)[data.draw(st.sampled_from(["events.out.tfevents.1.host", "run-x.wandb"]))]
+    path = tracked(folder)[data.draw(st.sampled_from(["events.out.tfevents.1.host", "run-x.wandb", "mlflow.db"]))]
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(0, 5))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

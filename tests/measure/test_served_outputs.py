@@ -195,3 +195,34 @@ def test_a_summary_that_stands_in_a_document_is_read(tmp_path: Path) -> None:
     assert {name: run.figures[name] for name in figures} == pytest.approx(figures)
     assert run.figures["ttft_p99_s"] == pytest.approx(0.8877)
     assert run.software["tensorrt-llm"] == "1.1.0"
+
+
+def test_the_commands_above_a_summary_tell_the_deployment_and_its_load() -> None:
+    """Two summaries below their commands, one with the label that SGLang misspells."""
+    figures = "Successful requests: 10\nRequest throughput (req/s): 3.5\nOutput token throughput (tok/s): 450\n"
+    title = "============ Serving Benchmark Result ============\n"
+    first, second = (
+        read_text(text)
+        for text in (
+            "python3 -m sglang.launch_server --model-path Qwen/Qwen2.5-32B-Instruct --tp 2 \\\n  --port 3000\n"
+            f"{title}Backend: sglang\nMax reqeuest concurrency: 512\n{figures}",
+            f"vllm bench serve --model=Llama-2-7b-chat-hf/ --request-rate 3 --backend vllm\n{title}{figures}",
+        )
+    )
+    assert first.plan["model"] == "Qwen/Qwen2.5-32B-Instruct"
+    assert first.plan["layout"] == {"tp": 2}
+    assert (first.plan["workload"]["concurrency"], first.plan["workload"]["engine"]) == (512, "sglang")
+    assert second.plan["model"] == "meta-llama/Llama-2-7b-chat-hf"
+    assert (second.plan["workload"]["request_rate"], second.plan["workload"]["engine"]) == (3.0, "vllm")
+
+
+def test_newer_reports_of_guidellm_keep_their_settings_in_parts() -> None:
+    """Fields of GuideLLM 0.8.1, from a run of its own mock server."""
+    counted = {"successful": {"mean": 238.0, "percentiles": {"p99": 300.0}}}
+    run = read_text(json.dumps({
+        "config": {"spec": {"backend": {"kind": "openai_http", "model": "meta-llama/Llama-3.1-8B"}}},
+        "benchmarks": [{"config": {}, "metrics": {"output_tokens_per_second": counted,
+                                                  "request_totals": {"successful": 39, "errored": 1}}}],
+    }))  # fmt: skip
+    assert run.plan["model"] == "meta-llama/Llama-3.1-8B"
+    assert run.findings == ["1 request failed"]

@@ -28,15 +28,7 @@ def add_measure(commands: Any, command: str | None, every_flag: bool) -> None:
 
 
 def _add_history(commands: Any) -> None:
-    """What changes the history of one's own runs."""
-    adding = commands.add_parser("add", help="keep the runs of a log, a tracker's folder or an exported file")
-    adding.add_argument("path", help="what `measure logs` reads, or a file of `measure export`")
-    adding.add_argument("--name", default="", help="what the run is called")
-    adding.add_argument("--note", default="", help="anything else worth knowing about it")
-    adding.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", help="a plan field that it does not say: cluster.count=8"
-    )
-    adding.add_argument("--tag", dest="tags", action="append", default=[], help="a tag; may be repeated")
+    """What changes the history of one's own runs, or is written of it."""
     exporting = commands.add_parser("export", help="write runs as one file to share: JSON, YAML or CSV")
     exporting.add_argument("runs", nargs="*", metavar="RUN", help="ids or names (default: all)")
     exporting.add_argument("--format", choices=("json", "yaml", "csv"), default="json", help="json unless given")
@@ -49,8 +41,7 @@ def _add_history(commands: Any) -> None:
     tagging.add_argument("tags", nargs="*", metavar="TAG", help="none takes all away")
     forgetting = commands.add_parser("forget", help="delete a run from the history")
     forgetting.add_argument("name", metavar="RUN", help="id or name")
-    for sub, act in ((adding, "add"), (exporting, "export"), (board, "board"), (tagging, "tag"),
-                     (forgetting, "forget")):  # fmt: skip
+    for sub, act in ((exporting, "export"), (board, "board"), (tagging, "tag"), (forgetting, "forget")):
         sub.set_defaults(run="tui.commands.runs", act=act, planning=None)
 
 

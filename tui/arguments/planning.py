@@ -31,6 +31,9 @@ def add_planning(commands: Any, rows: Mapping[str, Planning], command: str | Non
             _add_reading(sub, name)
             what = "config, script or command line; - is standard input"
             sub.add_argument("files", nargs="+", metavar="FILE", help=what)
+        elif planning.keeps:
+            sub.add_argument("--note", default="", help="anything else worth knowing about the run")
+            sub.add_argument("--tag", dest="tags", action="append", default=[], help="a tag; may be repeated")
         else:
             add_forms(sub, "the tool's result as one JSON object")
             sub.add_argument("--plot", action="store_true", help="draw the figures as well")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from estimator.errors import PlanError
 from estimator.plan.schema import merge
-from knowledge.own.files import read_text
 from knowledge.own.home import expanded
 from measure.history import exchange, store
 from measure.history.run import MeasuredRun
@@ -22,41 +20,42 @@ from pages.rendering.html import page
 from pages.results.runs import history
 from planner.history.listing import HistoryRequest, list_runs
 from planner.history.reading import ReadRequest, plan_told, read_at
-from planner.requests import parsed
 from tools.registry import find
 from tui.commands.plan import plotted, show
-from tui.flags import arguments_of, settings_of
+from tui.flags import arguments_of
 from tui.jsonout import write_json
 from tui.planning import MEASURING
 from tui.progress import working
 
-_EXPORTS = (".json", ".yaml", ".yml", ".csv")
-_MOST_BYTES = 64_000_000
 _PICTURES = ("html", "svg", "png")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.planning is not None:
+    if arguments.planning == "measure logs":
         return _logs(arguments)
-    acts: dict[str, Callable[[argparse.Namespace], None]] = {
-        "add": _add,
+    acts: dict[str | None, Callable[[argparse.Namespace], None]] = {
         "export": _export,
         "board": _board,
         "tag": _tag,
         "forget": _forget,
     }
-    acts[arguments.act](arguments)
+    (_add if arguments.planning else acts[arguments.act])(arguments)
     return 0
 
 
-def _logs(arguments: argparse.Namespace) -> int:
-    """Of a person's own terminal: a log may stand anywhere."""
+def _asked(arguments: argparse.Namespace) -> tuple[ReadRequest, Path]:
+    """What is said of a log, and where that stands: of a person's own terminal anywhere."""
     request = find("read_run").parse(arguments_of(arguments, MEASURING[arguments.planning]))
     assert isinstance(request, ReadRequest)
     if not request.path:
         raise PlanError("path", "is required: a log, or the folder of a tracker", ["train.log"])
+    return request, expanded(request.path)
+
+
+def _logs(arguments: argparse.Namespace) -> int:
+    request, path = _asked(arguments)
     with working(arguments.planning):
-        result = read_at(expanded(request.path), request)
+        result = read_at(path, request)
     if arguments.json:
         write_json(result.model_dump(mode="json"))
     else:
@@ -65,10 +64,10 @@ def _logs(arguments: argparse.Namespace) -> int:
 
 
 def _add(arguments: argparse.Namespace) -> None:
-    path = expanded(arguments.path)
-    runs = _exported(path) or read(path)
-    over = _settings(arguments.set or ())
-    about = {key: value for key, value in (("name", arguments.name), ("note", arguments.note)) if value}
+    request, path = _asked(arguments)
+    runs = read(path)
+    over = plan_told(request)
+    about = {key: value for key, value in (("name", over.pop("name", "")), ("note", arguments.note)) if value}
     kept = [
         MeasuredRun.model_validate(
             run.model_dump() | about | {"plan": merge(run.plan, over), "tags": [*run.tags, *arguments.tags]}
@@ -77,22 +76,6 @@ def _add(arguments: argparse.Namespace) -> None:
     ]
     for id, each in zip(store.add(kept), kept, strict=True):
         print(f"{id}  {each.name or each.source}")
-
-
-def _exported(path: Path) -> list[MeasuredRun]:
-    """The runs of a file that `measure export` wrote; none of any other."""
-    if path.suffix not in _EXPORTS or not path.is_file():
-        return []
-    try:
-        return exchange.read(read_text(path, "path", _MOST_BYTES))
-    except PlanError:
-        return []
-
-
-def _settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """What --set says of a plan, as other commands take it."""
-    flat, dotted = settings_of(pairs, ReadRequest.model_fields)
-    return plan_told(parsed(ReadRequest, flat | {"plan": merge({}, dotted)}))
 
 
 def _export(arguments: argparse.Namespace) -> None:

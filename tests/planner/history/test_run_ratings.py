@@ -164,7 +164,7 @@ def test_what_does_not_help_is_not_used() -> None:
 def test_the_commands_keep_show_and_share_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "train.log"
     log.write_text("\n".join(f"step: {n}  loss: 9.0  memory: 40.0GiB(50%)  tps: 6,000  mfu: 30.0%" for n in range(9)))
-    told = ("--name", "mine", "--tag", "a", "--set", "count=8", "--set", "cluster.accelerator=h100-sxm")
+    told = ("--name", "mine", "--tag", "a", "--accelerator", "8xh100-sxm", "--set", "layout.tp=2")
     assert main(["measure", "add", str(log), *told]) == 0
     assert main(["measure", "export", "--format", "yaml"]) == 0
     shared = tmp_path / "run.yaml"
@@ -172,6 +172,8 @@ def test_the_commands_keep_show_and_share_runs(tmp_path: Path, capsys: pytest.Ca
     assert main(["measure", "forget", "mine"]) == 0
     assert main(["measure", "add", str(shared)]) == 0
     assert store.find("mine").planned("cluster.count") == 8
+    assert store.find("mine").planned("layout.tp") == 2
+    assert store.find("mine").planned("name") is None
     assert main(["measure", "tag", "mine", "b"]) == 0
     assert store.find("mine").tags == ["b"]
     assert main(["measure", "runs"]) == 0
