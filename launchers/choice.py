@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from estimator.errors import PlanError, nearest
+from estimator.errors import PlanError, near
 from estimator.plan.schema import Inference, Plan
 from launchers.devices import FIELD, not_started
 from launchers.launch.of_plan import launch_of
@@ -79,7 +79,9 @@ def chosen(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:
     while waiting:
         name = waiting.pop()
         if name not in TARGETS:
-            raise PlanError("targets", f"{name!r} is not a launch target", nearest(str(name), TARGETS))
+            can = [other for other, target in TARGETS.items() if kind in target.kinds]
+            valid = dict.fromkeys([*near(str(name), can), *can])
+            raise PlanError("targets", f"{name!r} is not a launch target", valid)
         if kind not in TARGETS[name].kinds:
             what = "serving" if kind == "inference" else "training"
             can = [other for other, target in TARGETS.items() if kind in target.kinds]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from estimator.plan.schema import RecomputeModule
+from launchers.megatron.read_model import read_model
 from launchers.reading.commands import UNKNOWN_ARGUMENTS
-from launchers.reading.dimensions import model_of
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_certain, is_set
 from launchers.reading.formats import Format
@@ -27,26 +27,7 @@ _SIZES = {
     "ds_sequence_parallel_size": "layout.cp",
     "moe_expert_parallel_size": "layout.ep",
 }
-_DIMENSIONS = (
-    "num_layers", "hidden_size", "num_attention_heads", "ffn_hidden_size", "num_query_groups", "kv_channels",
-    "vocab_size", "max_position_embeddings", "seq_length", "normalization", "position_embedding_type",
-    "num_experts", "moe_router_topk", "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size",
-)  # fmt: skip
-_SWITCHES = (
-    "swiglu", "untie_embeddings_and_output_weights", "disable_bias_linear", "add_qkv_bias", "group_query_attention",
-    "qk_layernorm",
-)  # fmt: skip
-# Arguments of the model that Megatron has and an inline model of a Plan has not.
-_SPECIAL = (
-    "multi_latent_attention", "window_size", "softmax_type", "squared_relu", "quick_geglu", "moe_layer_freq",
-    "moe_router_enable_expert_bias", "moe_shared_expert_gate", "hybrid_override_pattern",
-    "experimental_attention_variant",
-)  # fmt: skip
 
-# Words of tokenizers that come with Megatron (megatron/core/tokenizers; GPT-2's and Llama 2's own).
-_VOCABULARIES = {"GPT2BPETokenizer": 50257, "Llama2Tokenizer": 32000}
-# The least and the most that tokenizers in use have: Llama 2's and Gemma's (their config.json, vocab_size).
-_VOCABULARY_SIZES = (32000, 262144)
 # Scripts that take Megatron's arguments and do something else.
 _OTHER = re.compile(
     r"bert|(^|[/_])t5|ict|retro|vision|multimodal|vlm|generat|eval|server|tasks/|preprocess|convert|export|prune|quantiz|msdp|profil|(^|/)test_|dataset"
@@ -109,7 +90,7 @@ def read(
     findings.default("workload.optimizer", "adamw", "optimizer is adam unless given")
     _precision(keys, findings)
     _experts(keys, findings)
-    _model(keys, findings, names)
+    read_model(keys, findings, names)
     leave_rest(keys, findings, *leftovers)
 
 
@@ -334,84 +315,6 @@ def _experts(keys: Keys, findings: Findings) -> None:
     overlap = keys.take("overlap_moe_expert_parallel_comm")
     if is_set(overlap) and overlap:
         findings.put("workload.moe_overlap", True, overlap)
-
-
-def _model(keys: Keys, findings: Findings, names: Sequence[Item]) -> None:
-    """The catalogue's model that the tokenizer is of, if its dimensions agree; else a model of these dimensions."""
-    if (heads := keys.take("attention_head_type")) is not None and heads.value == "multiquery":
-        # bigcode-project/Megatron-LM megatron/arguments.py: all heads share one of keys and values.
-        keys.put("num_query_groups", 1, heads.line)
-        keys.put("group_query_attention", True, heads.line)
-    items = {name: item for name in _DIMENSIONS if (item := keys.take(name)) is not None}
-    tokenizer, kind = keys.take("tokenizer_model"), keys.take("tokenizer_type")
-    if tokenizer is not None and not is_certain(tokenizer.value):
-        findings.leave(tokenizer, "names the tokenizer only where it runs")
-    switches = {name: is_set(keys.take(name)) for name in (*_SWITCHES, *_SPECIAL) if name in keys}
-    special = [name for name in _SPECIAL if name in switches]
-    origin = items.get("num_layers")
-    if origin is None:
-        return
-    numbers = {name: as_number(item.value) for name, item in items.items()}
-    for item in ([tokenizer] if tokenizer is not None else []) + list(names):
-        if isinstance(item.value, str) and (known := model_of(item.value, numbers)):
-            findings.put("model", known, item)
-            return
-    if "vocab_size" not in numbers and (size := _VOCABULARIES.get(str(kind.value) if kind is not None else "")):
-        numbers["vocab_size"] = size
-    needed = ("num_layers", "hidden_size", "num_attention_heads")
-    if special:
-        findings.block("model", origin, f"{special[0]} is not read; name the model")
-    elif any((numbers.get(name) or 0) <= 0 for name in needed):
-        findings.block("model", origin, "layers, width and heads are not all known")
-    elif not numbers.get("vocab_size"):
-        why = "the size of the vocabulary is in the tokenizer's files"
-        models = (_inline(numbers | {"vocab_size": size}, items, switches) for size in _VOCABULARY_SIZES)
-        findings.one_of("model", tuple(models), origin, why)
-    else:
-        findings.put("model", _inline(numbers, items, switches), origin)
-
-
-def _inline(numbers: Mapping[str, Any], items: Mapping[str, Item], switches: Mapping[str, bool]) -> dict[str, Any]:
-    """Canonical config fields; what Megatron takes where an argument is left out is its own default."""
-
-    def whole(name: str, otherwise: float | None = None) -> int:
-        return int(numbers.get(name) or otherwise or 0)
-
-    hidden, heads, gated = whole("hidden_size"), whole("num_attention_heads"), switches.get("swiglu", False)
-    usual = 4 * hidden * 2 / 3 // 64 * 64 if gated else 4 * hidden
-    biased = not switches.get("disable_bias_linear", False)
-    norm = items["normalization"].value if "normalization" in items else "LayerNorm"
-    kind = items["position_embedding_type"].value if "position_embedding_type" in items else "learned_absolute"
-    fields: dict[str, Any] = {
-        "canonical": True,
-        "num_hidden_layers": whole("num_layers"),
-        "hidden_size": hidden,
-        "num_attention_heads": heads,
-        "num_key_value_heads": whole("num_query_groups", 1) if switches.get("group_query_attention") else heads,
-        "head_dim": whole("kv_channels", hidden // heads),
-        "intermediate_size": whole("ffn_hidden_size", usual),
-        "vocab_size": whole("vocab_size"),
-        "max_position_embeddings": whole("max_position_embeddings", whole("seq_length", 4096)),
-        "norm_type": "rmsnorm" if norm == "RMSNorm" else "layernorm",
-        "mlp_gated": gated,
-        "hidden_act": "silu" if gated else "gelu",
-        "mlp_bias": biased,
-        "attention_bias": biased,
-        "attention_qkv_bias": biased or switches.get("add_qkv_bias", False),
-        "position_embedding": {"learned_absolute": "learned", "alibi": "alibi", "none": "none"}.get(str(kind), "rope"),
-        "tie_word_embeddings": not switches.get("untie_embeddings_and_output_weights", False),
-    }
-    if switches.get("qk_layernorm"):
-        fields["qk_norm"] = "per_head"
-    if numbers.get("num_experts"):
-        fields |= {
-            "num_experts": whole("num_experts"),
-            "num_experts_per_tok": whole("moe_router_topk", 2),
-            "moe_intermediate_size": whole("moe_ffn_hidden_size", fields["intermediate_size"]),
-        }
-        if numbers.get("moe_shared_expert_intermediate_size"):
-            fields["shared_expert_intermediate_size"] = whole("moe_shared_expert_intermediate_size")
-    return fields
 
 
 def read_command(start: Program, setting: ScriptSetting) -> str:

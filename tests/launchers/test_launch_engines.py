@@ -498,3 +498,4 @@ def test_servers_listen_on_their_own_machine_unless_they_are_opened():
     assert {"HOST", "VLLM_API_KEY", "HF_HOME"} <= names
     assert container["startupProbe"]["failureThreshold"] * container["startupProbe"]["periodSeconds"] >= 1800
     assert container["livenessProbe"]["httpGet"]["path"] == "/health"
+    assert int(container["lifecycle"]["preStop"]["exec"]["command"][1]) >= 15

@@ -348,6 +348,9 @@ def test_torchx_runs_any_program_by_a_script_and_torchrun_by_its_own_component()
     there = torchx_line(scheduled("torchx", namespace="team", queue="q", image="x:1"))
     assert there[2:6] == ["-s", "kubernetes", "-cfg", "queue=q,namespace=team"]
     assert there[there.index("--image") :][:2] == ["--image", "x:1"]
+    kept = scheduled("torchx", complete(devices(16)), Start(torchrun + "train.py"), queue="q", image="x:1")
+    assert "type=volume,src=llama-3-1-8b-sft-full-work,dst=/work" in torchx_line(kept)
+    assert "ln -sfnT /work/saves saves\n" in text(kept, "torchx-node.sh")
 
 
 def test_replicas_of_slurm_arrays_have_ports_of_their_own():

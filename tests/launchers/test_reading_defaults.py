@@ -95,3 +95,38 @@ def test_adapters_of_a_command_that_trl_reads_itself():
     for option, method in (("--use_peft --lora_r 32", "qlora"), ("", None)):
         found = read({"a.sh": f"python reward.py {words} {option}\n", "reward.py": source})
         assert found.plan["workload"].get("method") == method
+
+
+_MEGATRON = (
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 1024 --num-attention-heads 16 "
+    "--seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 4 --global-batch-size 256 --bf16 "
+    "--vocab-size 50257 "
+)
+_TWO = ["sliding_attention", "full_attention"] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        ("--window-size '(127,0)'", {"sliding_window": 128, "sliding_window_pattern": 0}),
+        ("--window-size '(127,0)' --window-attn-skip-freq 2", {"sliding_window": 128, "layer_types": _TWO}),
+        ("--window-size 127 0 --window-attn-skip-freq '([1,0]*2)'", {"sliding_window": 128, "layer_types": _TWO}),
+        ("--num-experts 8 --moe-layer-freq '([0]*1+[1]*3)'", {"moe_layer_freq": [0, 1, 1, 1]}),
+        ("--num-experts 8 --moe-layer-freq 2", {"moe_layer_freq": [1, 0, 1, 0]}),
+        ("--multi-latent-attention --q-lora-rank 256", {"q_lora_rank": 256, "kv_lora_rank": 512, "v_head_dim": 128}),
+        ("--squared-relu", {"hidden_act": "relu2", "mlp_gated": False}),
+        ("--softmax-type learnable", {"attention_sinks": True}),
+    ],
+)
+def test_what_megatron_has_beyond_dimensions(words: str, fields: dict[str, object]):
+    model = read({"a.sh": _MEGATRON + words}).plan["model"]
+    assert {name: model[name] for name in fields} == fields
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--window-size '(127,5)'", "--moe-layer-freq '[0]*5'", "--moe-layer-freq \"__import__('os')\"",
+     "--window-size '(127,0)' --window-attn-skip-freq '[1]*9999999'", "--hybrid-override-pattern 'M-M*'"],
+)  # fmt: skip
+def test_layers_of_megatron_that_are_not_read_are_asked_about(words: str):
+    assert "model" in read({"a.sh": f"{_MEGATRON} --num-experts 8 {words}"}).blocked

@@ -279,11 +279,10 @@ def topology(chips: int, axes: int) -> str:
 def pod(manifest: Manifest, name: str, restart: str, extra: Mapping[str, Tree] | None = None) -> dict[str, Tree]:
     """A pod template with the one container `name`; `extra` is added to the container."""
     labels = {"app.kubernetes.io/name": manifest.name}
-    spec = {
-        "restartPolicy": restart,
-        "containers": [container(manifest, name) | dict(extra or {})],
-        **placement(manifest),
-    }
+    spec: dict[str, Tree] = {"restartPolicy": restart}
+    if extra and "lifecycle" in extra:
+        spec["terminationGracePeriodSeconds"] = _leaving_s(manifest.launch) + _ENDING_S
+    spec |= {"containers": [container(manifest, name) | dict(extra or {})], **placement(manifest)}
     return {"metadata": {"labels": labels}, "spec": spec}
 
 
@@ -312,12 +311,30 @@ def service(manifest: Manifest, port: int, selector: Mapping[str, str]) -> dict[
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(manifest), "spec": spec}
 
 
-def listening(port: int) -> dict[str, Tree]:
-    """What a container that serves adds: its port, and when it is started (loading takes long), ready and alive."""
+# Until a Service sends to a pod that goes no more, which is told of it beside the pod (Kubernetes documentation, Pod
+# Lifecycle, Termination of Pods), and what a program may take to end by itself, Kubernetes' own.
+_SENT_S, _ENDING_S = 15, 30
+
+
+def _leaving_s(launch: Launch) -> int:
+    """How long a pod that goes is still let answer: engines end what runs when they are told to end."""
+    if launch.kind != "inference" or launch.prediction is None:
+        return 2 * _SENT_S
+    predicted = launch.prediction
+    answer = (predicted.ttft_high_s or 0.0) + predicted.tpot_high_s * launch.serving.output_len
+    return _SENT_S + math.ceil(answer)
+
+
+def listening(manifest: Manifest, port: int) -> dict[str, Tree]:
+    """What a container that serves adds: its port, when it is started (loading takes long), ready and alive, and time
+    to answer what it was sent before it ends."""
+    leaving = ["sleep", str(_leaving_s(manifest.launch))]
     health: dict[str, Tree] = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 10}
     return {
         "ports": [{"name": "http", "containerPort": port}],
         "startupProbe": health | {"failureThreshold": LOADING_S // 10},
         "readinessProbe": health | {"failureThreshold": 3},
         "livenessProbe": health | {"periodSeconds": 30, "timeoutSeconds": 10, "failureThreshold": 5},
+        YamlNote("requests that run are answered before it ends"): "",
+        "lifecycle": {"preStop": {"exec": {"command": leaving}}},
     }

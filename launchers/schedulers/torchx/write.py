@@ -1,8 +1,9 @@
 """TorchX 0.7.0: the `torchx run` line, for its Slurm or its Kubernetes (Volcano) scheduler.
 
-A plain torchrun command becomes the component dist.ddp, which sets up the rendezvous itself. Any other program is run
-by utils.sh on each node through a script, which takes the node's rank and the name of the variable that holds the first
-node's address from TorchX's macros (torchx/specs/api.py); the line itself then holds nothing that TorchX would expand.
+On Slurm a plain torchrun command becomes the component dist.ddp, which sets up the rendezvous itself. Any other program
+is run by utils.sh on each node through a script, and on Kubernetes every one, as what it saves has to lie on a claim.
+It takes the node's rank and the name of the variable that holds the first node's address from TorchX's macros
+(torchx/specs/api.py); the line itself then holds nothing that TorchX would expand.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from launchers.launch.of_plan import Launch
 from launchers.launch.training import TrainingLaunch
 from launchers.pieces import File, Piece, Start
 from launchers.schedulers import node
+from launchers.schedulers.kubernetes.network import network_resources
 from launchers.schedulers.slurm.write import slurm_time
 from launchers.shell.quoting import AS_WRITTEN, quoted
 
 PATH, SCRIPT = "torchx.sh", "torchx-node.sh"
+_WORK = "/work"
 _WITH_VALUE = re.compile(
     r"--(nnodes|nproc[-_]per[-_]node|node[-_]rank|master[-_]addr|master[-_]port|rdzv[-_](id|backend|endpoint|conf))"
 )
@@ -46,18 +49,18 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     ]
     image = []
     if on_kubernetes:
-        image = ["--image", node.container_image(launch, start, PATH, needs)]
+        image = ["--image", node.container_image(launch, start, PATH, needs), "--mounts", _volume(launch, needs)]
     else:
         needs.append(f"{PATH}: run it in an environment with TorchX and {node.programs(start)}, which the job inherits")
     made: list[File] = []
-    ddp = _ddp(launch, start)
+    ddp = None if on_kubernetes else _ddp(launch, start)
     if ddp is not None:
         component = ["dist.ddp", "-j", f"{launch.nodes}x{launch.node_devices}", *size, *image, *ddp]
     else:
         component = ["utils.sh", "--num_replicas", launch.nodes, *size, *image, "sh", SCRIPT]
         if launch.nodes > 1:
             component += ["${replica_id}", "${rank0_env}"]
-        made.append(_script(launch, start))
+        made.append(_script(launch, start, on_kubernetes))
     head = ["#!/bin/sh", *_heading(launch)]
     if on_kubernetes:
         head.append("# The image is patched with this folder (TorchX's workspace, which needs Docker here) and pushed.")
@@ -117,12 +120,28 @@ def _ddp(launch: Launch, start: Start) -> list[str] | None:
     return [*environment, "--name", f"/{launch.slug}", *entry, *(["--", *rest] if rest else [])]
 
 
-def _script(launch: Launch, start: Start) -> File:
+def _volume(launch: Launch, needs: list[str]) -> str:
+    """The claim where checkpoints and caches outlive containers (torchx/schedulers/kubernetes_scheduler.py)."""
+    name = f"{node.plain_name(launch)}-work"
+    needs.append(f"{PATH}: the claim {name}, of a storage class that many nodes write to at once")
+    if network_resources(launch, PATH, []):
+        needs.append(
+            f"{PATH}: a named resource that has the network's devices (-h aws_p5.48xlarge in place of --cpu, --gpu and "
+            "--memMB), or kubernetes-volcano: TorchX asks for none itself, and NCCL goes over TCP"
+        )
+    return f"type=volume,src={name},dst={_WORK}"
+
+
+def _script(launch: Launch, start: Start, on_kubernetes: bool) -> File:
     head = ["#!/bin/sh", *_heading(launch), f"# What {PATH} runs on every node."]
     preparation = []
     if launch.nodes > 1:
         head[-1] += " $1 is the node's rank, $2 the name of the variable with the first node's address, unset on one."
         preparation = ['eval "FIRST=\\${$2:-localhost}"', 'FIRST="${FIRST%%,*}"']
+    if on_kubernetes:
+        preparation += [f"export HF_HOME={_WORK}/cache"]
+        if launch.kind == "training":
+            preparation += [f"mkdir -p {_WORK}/saves", f"ln -sfnT {_WORK}/saves saves"]
     variables = {"NODE_RANK": '"$1"', "MASTER_ADDR": '"$FIRST"', "MASTER_PORT": str(node.PORT)}
     lines = [*head, AS_WRITTEN, *node.script(launch, start, variables, preparation), ""]
     return File(SCRIPT, "torchx", "\n".join(lines), executable=True)

@@ -35,7 +35,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
             "selector": {"matchLabels": labels},
             # A new pod waits for the devices of an old one.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": pod(manifest, "engine", "Always", listening(port)),
+            "template": pod(manifest, "engine", "Always", listening(manifest, port)),
         },
     }
     return finish(manifest, files, {}, [document, service(manifest, port, labels)])

@@ -22,7 +22,7 @@ _MODES = {"serving.kserve.io/deploymentMode": "Standard", "serving.kserve.io/aut
 def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     """The manifest and what a site must fill in. Raises PlanError for a program that does not serve."""
     manifest = begin(launch, start, PATH, "kubernetes-kserve")
-    template = pod(manifest, CONTAINER, "Always", listening(serving_port(manifest)))["spec"]
+    template = pod(manifest, CONTAINER, "Always", listening(manifest, serving_port(manifest)))["spec"]
     assert isinstance(template, dict)
     predictor: dict[str, Tree] = {
         **scaling(manifest),

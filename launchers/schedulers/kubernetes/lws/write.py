@@ -33,7 +33,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
     template = {
         "size": launch.nodes,
         "restartPolicy": "RecreateGroupOnPodRestart",
-        "leaderTemplate": pod(manifest, _CONTAINER, "Always", listening(port)),
+        "leaderTemplate": pod(manifest, _CONTAINER, "Always", listening(manifest, port)),
         "workerTemplate": pod(manifest, _CONTAINER, "Always"),
     }
     document = {
