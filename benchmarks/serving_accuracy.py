@@ -14,11 +14,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, median, quantiles
 
 import knowledge
+from estimator.plan.schema import Plan
 from estimator.serving.estimates import estimate
 from estimator.serving.space import deployments
+from knowledge.jobs.serving import serving_job
 from measure.fit.serving import held_out as serving_held_out
 from measure.fit.serving.factors import everything, figures
 from measure.history.scores import (
@@ -38,7 +40,14 @@ TITLES: dict[Metric, str] = {
     "tpot": "time per output token",
     "ttft": "time to first token",
 }
-_RIVAL = Path(knowledge.__file__).parent / "measurements" / "aiconfigurator.csv"
+_MEASURED = Path(knowledge.__file__).parent / "measurements"
+_RIVAL, _LOGS = _MEASURED / "aiconfigurator.csv", _MEASURED / "kv_capacity.csv"
+# Fields of a plan by the columns of logs that name settings; an empty one is the engine's default.
+_SETTINGS = {
+    "engine": "engine", "version": "software_version", "weight_dtype": "weight_dtype", "kv_dtype": "kv_dtype",
+    "memory_share": "memory_share", "max_model_len": "max_context", "max_num_batched_tokens": "max_batched_tokens",
+    "max_num_seqs": "max_batch",
+}  # fmt: skip
 _RIVAL_COLUMNS: dict[Metric, tuple[str, float]] = {
     "throughput": ("output_tokens_per_s", 1.0),
     "tpot": ("tpot_ms", 1e-3),
@@ -55,6 +64,17 @@ class CacheMemory:
     ran_out_seen: int
     ran: int
     ran_refused: int
+
+
+@dataclass(frozen=True)
+class CacheRoom:
+    """How many logs of engines that start, and how far off the room for their cache is: in the middle, at nine in ten
+    and at most."""
+
+    logs: int
+    median: float
+    ninth: float
+    most: float
 
 
 @cache
@@ -95,6 +115,34 @@ def memory_verdicts() -> CacheMemory:
     )
     out, ran = (verdicts[did, True] + verdicts[did, False] for did in (False, True))
     return CacheMemory(out, verdicts[False, False], ran, verdicts[True, False])
+
+
+def cache_logs() -> list[dict[str, str]]:
+    """The logs of engines that start with nothing in doubt, as they are."""
+    with _LOGS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    return [row for row in rows if not row["doubt"]]
+
+
+def cache_error(row: dict[str, str]) -> float:
+    """Room for the cache as estimated over as printed, less 1: tokens, or bytes of a device where those are printed
+    alone or a window bounds what a request holds."""
+    workload = {"kind": "inference", "concurrency": 1, "input_len": 128, "output_len": 16}
+    workload |= {field: row[column] for column, field in _SETTINGS.items() if row[column]}
+    cluster = {"accelerator": row["accelerator"], "count": int(row["devices"])}
+    plan = {"model": row["model"], "workload": workload, "cluster": cluster, "layout": {"tp": int(row["tp"])}}
+    job = serving_job(Plan.parse(plan))
+    memory = estimate(job, deployments(job)).memory
+    tokens = float(memory.room_tokens[0])
+    if row["tokens"] and tokens < float("inf"):
+        return tokens / float(row["tokens"]) - 1.0
+    return float(memory.room[0]) / 2.0**30 / float(row["kv_gib"]) - 1.0
+
+
+def cache_room() -> CacheRoom:
+    """Of all logs with nothing in doubt."""
+    errors = sorted(abs(cache_error(row)) for row in cache_logs())
+    return CacheRoom(len(errors), median(errors), quantiles(errors, n=10, method="inclusive")[-1], errors[-1])
 
 
 def _fits(case: ServingCase) -> bool:
@@ -161,6 +209,7 @@ def table() -> str:
         f"Of {memory.ran_out} runs of llama.cpp that ran out of memory, {memory.ran_out_seen} are estimated not",
     ]
     lines[-1] += f" to fit; of {memory.ran} that ran, {memory.ran_refused}."
+    lines += ["", _cache_words()]
     lines += [
         "",
         "| same rows, mean / median error | rows | Shardwise | aiconfigurator 0.12.0 |",
@@ -173,6 +222,13 @@ def table() -> str:
         )
         lines.append(f"| {TITLES[one.metric]} | {one.rows} | {ours} | {theirs} |")
     return "\n".join(lines)
+
+
+def _cache_words() -> str:
+    room = cache_room()
+    middle, ninth, most = (_percent(part) for part in (room.median, room.ninth, room.most))
+    off = f"{middle} off in the median, {ninth} at nine in ten, {most} at most"
+    return f"Room for the cache in {room.logs} start-up logs: {off}."
 
 
 def _percent(share: float, digits: int = 1) -> str:
@@ -189,6 +245,7 @@ def _line(name: str, rows: Summary, apart: Summary) -> str:
 def as_json(hold_out: str) -> str:
     """One JSON object with what `as_text` prints."""
     result: dict[str, object] = {"benchmark": "inference", "hold_out": hold_out, "memory": asdict(memory_verdicts())}
+    result["cache_room"] = asdict(cache_room())
     for metric, part in scores(hold_out).items():
         sources, mean = over_sources(part)
         result[metric] = {
@@ -217,7 +274,7 @@ def as_text(hold_out: str, basis: str) -> str:
         lines += [f"  furthest off: {_worst_words(worst(part, 5))}"]
     memory = memory_verdicts()
     lines += ["", f"Ran out of memory: {memory.ran_out}, of which {memory.ran_out_seen} are estimated not to fit."]
-    lines += [f"Ran: {memory.ran}, of which {memory.ran_refused} are estimated not to fit."]
+    lines += [f"Ran: {memory.ran}, of which {memory.ran_refused} are estimated not to fit.", _cache_words()]
     if hold_out == "rows":
         for one in side_by_side():
             lines.append(

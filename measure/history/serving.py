@@ -22,8 +22,6 @@ OUT_OF_MEMORY = "ran out of memory: there is no speed to score, only whether it 
 _PROMPT_ONLY, _GENERATION_ONLY = "prefill", "decode"
 # Tag of runs without the option that has the lanes of attention read prompts at once.
 _UNBALANCED = "prompts not balanced over ranks"
-# Tag of runs on kernels that the engine has for their model alone.
-_OWN_KERNELS = "kernels for this model alone"
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,6 @@ class ServingCase:
     def balanced(self) -> bool:
         """Whether lanes of attention read their prompts at once, where the engine's recipes have them do so."""
         return _UNBALANCED not in self.tags
-
-    @property
-    def own_kernels(self) -> bool:
-        """Whether it ran on kernels for its model alone: what others share is not in it."""
-        return _OWN_KERNELS in self.tags
 
 
 @cache

@@ -276,7 +276,9 @@ def test_a_pipeline_is_no_faster_for_one_and_faster_for_many() -> None:
     single = replace(single, replicas=np.array([1]))
     staged, single = clients(staged, 1, 256), clients(single, 1, 256)
     with_stages, without = (steady(job, these, np.full(2, 256.0)) for these in (staged, single))
-    assert with_stages.tpot_s[0] == pytest.approx(without.tpot_s[0], rel=0.05)
+    # Each stage waits between its steps, as the one of the other does.
+    waits = 3.0 * float(job.factors.step_s)
+    assert with_stages.tpot_s[0] - waits == pytest.approx(without.tpot_s[0], rel=0.02)
     assert with_stages.tpot_s[0] >= without.tpot_s[0]
     assert 2.0 < with_stages.requests_per_s[1] / without.requests_per_s[1] <= 4.0
 

@@ -124,13 +124,6 @@ def test_a_wild_run_moves_little() -> None:
         assert second[node]["decode"] == pytest.approx(first[node]["decode"], rel=0.15)
 
 
-def test_runs_on_kernels_for_their_model_alone_say_nothing_of_others() -> None:
-    cases = made(truth())
-    own = [replace(one, id=f"own-{one.id}", tags=("kernels for this model alone",)) for one in slower(cases, 0.5)]
-    found, without = (fit(runs, observations(runs)) for runs in (runs_of([*cases, *own]), runs_of(cases)))
-    assert found == without
-
-
 def test_what_all_engines_share_is_what_others_get() -> None:
     runs = runs_of(made(truth(decode=1.4)))
     found = fit(runs, observations(runs))

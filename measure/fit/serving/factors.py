@@ -212,9 +212,7 @@ def fit(
     runs: Sequence[ServedRun], seen: Sequence[Observation], start: tuple[Values, Responses] | None = None
 ) -> Values:
     """The factors of every engine and family; `seen` are the observations that count, of `runs`. `start` is a fit of
-    nearly the same observations with its responses, which stand for those of this one. Runs on kernels for their model
-    alone are no part of it."""
-    seen = [observation for observation in seen if not observation.case.own_kernels]
+    nearly the same observations with its responses, which stand for those of this one."""
     leaves = {node: factors for run in runs for node, factors in _leaves(run)}
     design = Design(leaves, lineage)
     parts = design.parts(start[0]) if start else np.zeros(len(design.columns))
