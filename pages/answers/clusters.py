@@ -57,10 +57,10 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
     told = _named(first) + best + (_per_month(first) if monthly else _price_and_time(first, by_limits))
     what = f"{first.framework or first.engine}: {first.summary}{_served(first)}." if first.summary else ""
     doubt = " ".join(filter(None, (option_doubts(first), doubt_words(_of_first(clusters)))))
-    cheapest = "" if monthly or not clusters.satisfied else _cheapest(clusters)
+    cheapest = _cheapest(clusters) if clusters.satisfied else ""
     closest = _closest_change(clusters) if clusters.satisfied else ""
-    hurts = " ".join(filter(None, (doubt, _pays(first), closest)))
-    beside = " ".join(filter(None, (cheapest, what)))
+    hurts = " ".join(filter(None, (cheapest if monthly else "", doubt, _pays(first), closest)))
+    beside = " ".join(filter(None, ("" if monthly else cheapest, what)))
     sure = not (doubt or limits.doubtful)
     head = (
         Headline(

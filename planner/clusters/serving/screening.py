@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan
-from knowledge.engines import engine, kernels_for, usual_engine
+from knowledge.engines import SERVERS, engine, kernels_for, usual_engine
 from knowledge.fitted.serving import serving_factors
 from knowledge.jobs.serving import offered_formats, published
 from knowledge.models.catalogue import find_architecture
@@ -33,6 +33,8 @@ from planner.serving.results import ServingSize
 from planner.serving.sizing import SizeServingRequest, sized
 
 _KINDS = 4
+# What one replica costs less than two: with another server a load may take half.
+_A_REPLICA = 2.0
 _TOO_SLOW = "too slow for a person to wait for, unlike others"
 
 
@@ -62,6 +64,9 @@ def screened(ask: Asked) -> Screened:
             dear.append(device)
     limits = max((assumed for assumed, fitting in sized if fitting), key=len, default=[])
     candidates = [each for assumed, fitting in sized if len(assumed) == len(limits) for each in fitting]
+    for here in _other_servers(ask, candidates):
+        tried += here.tried
+        candidates += here.fitting if len(here.assumed) == len(limits) else []
     slow = {each.shape.accelerator.id for assumed, fitting in sized if len(assumed) < len(limits) for each in fitting}
     refused += [Refusal(name, "too_slow", _TOO_SLOW) for name in slow]
 
@@ -82,6 +87,31 @@ class _Sized:
     fitting: list[Candidate]
     refusal: Refusal | None = None
     tried: int = 0
+
+
+def _other_servers(ask: Asked, candidates: list[Candidate]) -> Iterator[_Sized]:
+    """What the servers that are not the usual one take on devices that may come first with them, where it is less than
+    with the usual one: a few percent of speed can be a whole replica."""
+    if "engine" in ask.plan.inference.model_fields_set:
+        return
+    model, _ = find_architecture(ask.plan.model)
+    money: dict[str, float] = {}
+    for each in candidates:
+        money[each.shape.accelerator.id] = min(each.money, money.get(each.shape.accelerator.id, math.inf))
+    least = min(money.values(), default=math.inf)
+    devices = {each.shape.accelerator.id: each.shape.accelerator for each in candidates}
+    for name, usual in money.items():
+        if not math.isfinite(usual) or usual > _A_REPLICA * least:
+            continue
+        paid = _paid(ask, devices[name])
+        tried = {each.changes["workload.engine"] for each in candidates if each.shape.accelerator.id == name}
+        for server in SERVERS:
+            if server in tried or not kernels_for(engine(server, None, devices[name]), model):
+                continue
+            asking = replace(ask, plan=ask.plan.patch({"workload.engine": server}))
+            here = _on(asking, devices[name], paid)
+            cheaper = sorted((each.money, each.time, at) for at, each in enumerate(here.fitting) if each.money < usual)
+            yield replace(here, fitting=[here.fitting[at] for *_, at in cheaper[:1]])
 
 
 def _on(ask: Asked, device: Accelerator, paid: int | None) -> _Sized:
@@ -117,8 +147,7 @@ def _paid(ask: Asked, device: Accelerator) -> int | None:
 
 
 def _settled(plan: Plan, device: Accelerator) -> tuple[Plan, str | None]:
-    """The plan with an engine and a weight format for the device, or why there is none. One server is sized: the others
-    take as many devices, within a few percent of speed."""
+    """The plan with an engine and a weight format for the device, or why there is none."""
     model, _ = find_architecture(plan.model)
     named = plan.inference.model_fields_set
     weights = plan.inference.weight_dtype if "weight_dtype" in named else published(model)

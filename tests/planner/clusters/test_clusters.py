@@ -541,3 +541,15 @@ def test_a_device_that_nobody_sells_has_no_dangling_word():
     found = find("recommend_cluster")({"model": "llama-3.1-8b", "dataset_tokens": 1e8, "accelerators": ["gaudi3"]})
     assert "similar devices cost" in found["warnings"][0]
     assert found["warnings"][0].endswith(" an hour each")
+
+
+@pytest.mark.parametrize(
+    ("model", "clients", "device"), [("moonshotai/Kimi-K2-Instruct", 200, "b200-sxm"), (LLAMA, 300, "h100-sxm")]
+)
+def test_no_server_takes_a_load_for_less_than_the_cheapest_cluster(model: str, clients: int, device: str) -> None:
+    # A few percent of speed are a whole replica where one is all but enough.
+    load = {"model": model, "concurrency": clients}
+    first = find("recommend_cluster")(load | {"accelerators": [device], "sort": "cost"})["options"][0]
+    formats = [first["patch"]["workload.weight_dtype"]]
+    sized = find("size_serving")(load | {"accelerator": device, "weight_dtypes": formats})
+    assert first["usd_per_hour"] <= sized["best"]["usd_per_hour"] * (1.0 + 1e-9)
