@@ -19,6 +19,7 @@ SERVERS = ("vllm", "sglang", "trtllm")
 """Engines that answer many users; others answer one, or a few, and no one chooses them for many."""
 OF_ONE = ("llamacpp", "mlx")
 """Those that people run on a machine of their own; Ollama runs the first one's kernels."""
+_WIDE = frozenset({"bf16", "fp16", "fp32"})
 _LIMITS = ("direct_limits", "one_shot_limits", "switch_limits", "share_steps")
 _CHOICES = ("from_gib", "by_family", "by_link")
 
@@ -62,9 +63,9 @@ def _made(name: str, version: str, device: tuple[str, str, float, str]) -> Engin
     rows = _entries()["engines"]
     # Versions are an engine's own.
     values = inherited(_entries(), "usual") | inherited(rows, name, own=("before",))
-    asked = _numbers(version)
+    asked = version_numbers(version)
     for change in rows[name].get("before", ()):
-        if asked and asked < _numbers(change["version"]):
+        if asked and asked < version_numbers(change["version"]):
             values |= {key: value for key, value in change.items() if key != "version"}
     chosen: dict[str, Any] = {key: _chosen(value, device) for key, value in values.items()}
     for key in _LIMITS:
@@ -83,8 +84,8 @@ def _kernels(name: str, asked: tuple[int, ...], device: tuple[str, str, float, s
     id, family, _, _ = device
     rows = _devices().get(name, ())
     row = next((row for row in rows if any(family == named or id.startswith(named) for named in row["devices"])), {})
-    without = {kind for kind, version in row.get("ended", {}).items() if not asked or asked >= _numbers(version)}
-    without |= {kind for kind, version in row.get("since", {}).items() if asked and asked < _numbers(version)}
+    without = {kind for kind, version in row.get("ended", {}).items() if not asked or asked >= version_numbers(version)}
+    without |= {kind for kind, version in row.get("since", {}).items() if asked and asked < version_numbers(version)}
     return {
         "weight_formats": tuple(kind for kind in row.get("weights", ()) if kind not in without),
         "cache_formats": tuple(kind for kind in row.get("caches", ()) if kind not in without),
@@ -134,13 +135,16 @@ def usual_engine(architecture: Architecture, accelerator: Accelerator, published
     reading = [runs for runs in able if not published or reads_format(runs, published)] or able
     if accelerator.family == "CPU" or is_gguf(published):
         reading = reading[::-1]
+    if accelerator.personal:
+        # A card of one's own has little memory: what holds weights in 16 bits alone is not what people run there.
+        reading.sort(key=lambda runs: _WIDE.issuperset(runs.weight_formats))
     return reading[0].name if reading else None
 
 
 _H100 = ("h100-sxm", "Hopper", 79.65, "fast")
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     """0.8.5.post1 -> (0, 8, 5); builds of llama.cpp: b6900 -> (6900,); what has no number at its start -> ()."""
     match = re.match(r"[vb]?(\d+(?:\.\d+)*)", version.strip())
     return tuple(int(part) for part in match.group(1).split(".")) if match else ()

@@ -16,7 +16,7 @@ from estimator.plan.calibration import DeviceFactors
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.job import Job
 from knowledge.data_files import FOLDER, document, rows
-from knowledge.engines import kernels_of
+from knowledge.engines import kernels_of, version_numbers
 from knowledge.fitted.decode import decode_evidence
 from knowledge.fitted.training import surface_rows, timed_family, timed_framework, weighed_as
 from knowledge.machines.catalogue import accelerators
@@ -261,6 +261,13 @@ def served_before(engine: str, family: str) -> int:
     """The runs of an engine on a family's devices."""
     on_family = _devices_of(family)
     return sum(run.framework == engine and run.accelerator in on_family for run in _runs("serving.csv"))
+
+
+@cache
+def oldest_served(engine: str) -> str:
+    """The version that nine in ten of an engine's measured runs are of or newer; '' where no run names one."""
+    runs = [run.software_version for run in _runs("serving.csv") if run.framework == engine and run.software_version]
+    return sorted(runs, key=version_numbers)[len(runs) // 10] if runs else ""
 
 
 def _devices_of(family: str) -> frozenset[str]:

@@ -11,6 +11,8 @@ from knowledge.data_files import document, rows
 from knowledge.models.catalogue import facts_of
 
 _MOST = 8
+# The method that copies text: nothing of the model is in what it drafts.
+_COPIES = "ngram"
 
 
 def drafts_itself(model: str | None) -> bool:
@@ -18,17 +20,24 @@ def drafts_itself(model: str | None) -> bool:
     return bool(model and re.match("|".join(document("drafting.yaml")["itself"]), model.rpartition("/")[2].lower()))
 
 
-def usual_acceptance(model: str, drafted: int) -> tuple[float, str]:
+def drafts_with(model: str | None, method: str) -> str:
+    """What drafts for a model: the method that is named, else the checkpoint's own layers, else a head (EAGLE-3)."""
+    return method if method != "auto" else "mtp" if drafts_itself(model) else "eagle3"
+
+
+def usual_acceptance(model: str, drafted: int, method: str = "auto") -> tuple[float, str]:
     """(Chance that a drafted token is kept, where it is from) for a model of the catalogue and tokens drafted a step.
 
     Measured lengths of the model, else of its family, else of all that draft the same way (with layers of their own, or
     an EAGLE-3 head), on chats where these were measured, are turned into the chance that gives them when it is the same
-    for each token (Leviathan et al. 2023, equation 1).
+    for each token (Leviathan et al. 2023, equation 1). Of a `method` that is named, only what was measured with it.
     """
     facts = facts_of(model)
     base, kin = ((facts.shares or facts.id), facts.family) if facts else (model, "")
-    counted, way = min(drafted, _MOST), "mtp" if drafts_itself(model) else "eagle3"
-    measured = _lengths(counted)
+    counted, way = min(drafted, _MOST), drafts_with(model, method)
+    measured = [row for row in _lengths(counted) if row.method != _COPIES]
+    if method != "auto":
+        measured = [row for row in _lengths(counted) if row.method.startswith(method)]
     near = [row for row in measured if row.model == base] or [row for row in measured if row.family == kin] or measured
     near = [row for row in near if row.method.startswith(way)] or near
     near = [row for row in near if row.task == "chat"] or near

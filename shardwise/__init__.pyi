@@ -463,7 +463,9 @@ class _EitherRequest(_EitherArguments, total=False):
     two_batch_overlap: bool | Literal['auto'] | None
     """A step is cut in two, so that one half computes while the other's tokens travel."""
     speculative_tokens: int | None
-    """Tokens drafted per step (MTP, EAGLE)."""
+    """Tokens drafted per step."""
+    draft_method: Literal['auto', 'mtp', 'eagle3', 'ngram'] | None
+    """What drafts: layers of the checkpoint (mtp), a head trained for it (eagle3), or text that it has seen (ngram)."""
     acceptance: float | None
     """Chance that a drafted token is kept."""
     ttft_slo_ms: float | None
@@ -568,7 +570,9 @@ class _ServingRequest(_ServingArguments, total=False):
     two_batch_overlap: bool | Literal['auto'] | None
     """A step is cut in two, so that one half computes while the other's tokens travel."""
     speculative_tokens: int | None
-    """Tokens drafted per step (MTP, EAGLE)."""
+    """Tokens drafted per step."""
+    draft_method: Literal['auto', 'mtp', 'eagle3', 'ngram'] | None
+    """What drafts: layers of the checkpoint (mtp), a head trained for it (eagle3), or text that it has seen (ngram)."""
     acceptance: float | None
     """Chance that a drafted token is kept."""
     ttft_slo_ms: float | None

@@ -302,7 +302,12 @@ class Inference(PlanPart):
     two_batch_overlap: bool | Literal["auto"] = Field(
         "auto", description="A step is cut in two, so that one half computes while the other's tokens travel."
     )
-    speculative_tokens: int | None = Field(None, ge=1, le=64, description="Tokens drafted per step (MTP, EAGLE).")
+    speculative_tokens: int | None = Field(None, ge=1, le=64, description="Tokens drafted per step.")
+    draft_method: Literal["auto", "mtp", "eagle3", "ngram"] = Field(
+        "auto",
+        description="What drafts: layers of the checkpoint (mtp), a head trained for it (eagle3), or text that it has "
+        "seen (ngram).",
+    )
     acceptance: float = Field(0.7, ge=0, le=1, description="Chance that a drafted token is kept.")
     ttft_slo_ms: float | None = Field(None, gt=0, description="Time to first token to stay below.")
     tpot_slo_ms: float | None = Field(None, gt=0, description="Time per output token to stay below.")

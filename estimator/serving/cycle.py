@@ -111,7 +111,7 @@ def cycle_of(job: ServingJob, these: Deployments, running: Floats, held: Floats,
     count = len(each)
     generating, reading, crowded = (passes.part(slice(at * count, (at + 1) * count)) for at in range(3))
     # A drafting layer reads prompts, too.
-    drafts, layers = job.checked_tokens - 1.0, job.architecture.layers
+    drafts, layers = 0.0 if job.drafter is None else job.checked_tokens - 1.0, job.architecture.layers
     drafting = drafting_seconds(job, these, each, context)
     quiet = generating.total + drafting
     with_prompt = reading.total * (1.0 + min(drafts, 1.0) / layers) + drafting

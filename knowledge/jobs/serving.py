@@ -271,7 +271,9 @@ def _filled(
             assumed.append(Assumption("workload.weight_dtype", "fp16", f"{accelerator.name} has no units for bf16"))
             stated = stated | {"weight_dtype"}
     if workload.speculative_tokens and "acceptance" not in stated:
-        changes["acceptance"], why = usual_acceptance(architecture.id, workload.speculative_tokens)
+        changes["acceptance"], why = usual_acceptance(
+            architecture.id, workload.speculative_tokens, workload.draft_method
+        )
         assumed.append(Assumption("workload.acceptance", changes["acceptance"], why))
     for name, why in _PLAIN_DEFAULTS.items():
         if name not in stated:

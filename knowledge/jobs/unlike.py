@@ -28,7 +28,8 @@ def with_parts(job: ServingJob, job_of: Callable[[Plan], ServingJob]) -> Serving
     names = Counter(find_accelerator(name).value.id for name in plan.cluster.beside or ())
     if not job.engine.splits_layers:
         able = [name for name in engines_known() if engine(name, None, job.machine.accelerator).splits_layers]
-        raise PlanError("cluster.beside", f"{job.engine.name} does not split layers over unlike devices", able)
+        alone = f"{job.engine.name} does not by itself split layers over unlike devices, and no other way is estimated"
+        raise PlanError("cluster.beside", alone, able)
     if any((getattr(plan.layout, name) or 1) > 1 for name in ("tp", "dp", "ep")):
         raise PlanError("cluster.beside", "unlike devices hold layers one after the other, whole", ["tp, dp, ep of 1"])
     cards, processors = [job], list[ServingJob]()

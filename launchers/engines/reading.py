@@ -110,6 +110,14 @@ def one_unless_given(findings: Findings) -> None:
         findings.default(field, 1, "one unless given")
 
 
+def draft_method(findings: Findings, named: Item | None) -> str | None:
+    """What drafts, as the file's method says; None where it is one that no Plan has, or is not said."""
+    method = None if named is None else table("engines/words")["drafting"].get(str(named.value).strip().lower())
+    if named is not None and method is not None:
+        findings.put("workload.draft_method", method, named)
+    return method
+
+
 def read_load_command(start: Program, setting: ScriptSetting) -> str:
     keys, _ = options(setting.file, start.words)
     read_load(keys, setting.findings)

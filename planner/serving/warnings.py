@@ -8,10 +8,11 @@ import numpy as np
 
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import estimate
-from knowledge.engines import reads_format
-from knowledge.evidence import served_before
+from knowledge.engines import reads_format, version_numbers
+from knowledge.evidence import oldest_served, served_before
 from knowledge.figures import gib, number, percent, seconds
 from knowledge.machines.catalogue import find_accelerator
+from knowledge.speculation import drafts_itself
 from planner.announced import before_release
 from planner.rejected_rows import rejected_rows_of
 from planner.serving.planned import Served, most_requests, per_replica, slo_rows
@@ -149,11 +150,14 @@ def unmeasured(job: ServingJob) -> list[str]:
         texts.append(f"no {engine} runs measured: speed is less certain")
     elif factors.device_measured and not served_before(engine, family):
         texts.append(f"no {engine} runs on {family} measured: speed is less certain")
+    asked, oldest = job.inference.software_version, oldest_served(engine)
+    if asked and () < version_numbers(asked) < version_numbers(oldest):
+        texts.append(f"nine in ten {engine} runs measured are of {oldest} or newer: {asked} may be much slower")
     return texts
 
 
 def engine_doubts(job: ServingJob) -> list[str]:
-    """Whether the engine has kernels for the formats of weights and cache on the device."""
+    """Whether the engine has kernels for the formats of weights and cache on the device, and drafts as is asked."""
     texts, device = [], job.machine.accelerator.name
     if not reads_format(job.engine, job.inference.weight_dtype):
         known = ", ".join(job.engine.weight_formats)
@@ -163,9 +167,15 @@ def engine_doubts(job: ServingJob) -> list[str]:
     if job.kv_dtype not in job.engine.cache_formats:
         known = ", ".join(job.engine.cache_formats)
         texts.append(f"{job.engine.name} keeps no {job.kv_dtype} cache on {device}: it keeps {known}")
+    way = job.inference.draft_method if job.inference.speculative_tokens else "auto"
+    if way not in ("auto", *job.engine.speculative):
+        known = ", ".join(job.engine.speculative) or "nothing"
+        texts.append(f"{job.engine.name} does not draft with {way}: it drafts with {known}")
+    elif way == "mtp" and not drafts_itself(job.architecture.id):
+        texts.append("the checkpoint has no layers that draft (mtp)")
     return texts
 
 
 def reads(job: ServingJob) -> bool:
-    """Whether the engine has kernels for the plan's formats of weights and cache."""
+    """Whether the engine has kernels for the plan's formats, and drafts as is asked."""
     return not engine_doubts(job)

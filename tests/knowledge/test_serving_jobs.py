@@ -152,8 +152,8 @@ def test_a_training_plan_is_refused() -> None:
         serving_job(Plan.parse({"model": SMALL, "cluster": {"accelerator": "h100-sxm"}}))
 
 
-def test_the_usual_engine_of_macs_and_cpus_is_llama_cpp_unless_one_is_named() -> None:
-    for accelerator in ("apple-m3-max", "cpu-xeon-8480plus"):
+def test_the_usual_engine_of_macs_cpus_and_cards_without_narrow_formats_is_llama_cpp_unless_one_is_named() -> None:
+    for accelerator in ("apple-m3-max", "cpu-xeon-8480plus", "ryzen-ai-max-395-128gb", "rx-7900-xtx"):
         job = make(accelerator=accelerator)
         assert job.engine.name == said(job)["workload.engine"] == "llamacpp"
         assert [one.field for one in job.assumptions].count("workload.engine") == 1

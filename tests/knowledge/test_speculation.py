@@ -43,6 +43,36 @@ def test_of_a_model_that_was_not_measured_its_family_tells_and_then_those_that_d
     assert 2.26 <= float(dense[1].split()[0]) <= 2.65
 
 
+def test_copied_drafts_are_kept_as_copied_ones_were_and_take_no_weights() -> None:
+    asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 1, "engine": "vllm"}
+    asked |= {"input_len": 500, "output_len": 500, "concurrency": 1}
+    drafted = asked | {"speculative_tokens": 5}
+    plain, head, copied = (
+        call("estimate_inference", each) for each in (asked, drafted, drafted | {"draft_method": "ngram"})
+    )
+    assert copied["memory"]["components"]["weights"] == plain["memory"]["components"]["weights"]
+    assert copied["memory"]["components"]["weights"] < head["memory"]["components"]["weights"]
+    # 1.37 to 1.40 tokens a step of first turns, where a head makes more than two (TensorRT-LLM's blog 7).
+    times = plain["latency"]["tpot_s"] / copied["latency"]["tpot_s"]
+    assert 1.1 < times < 1.45
+    assert plain["latency"]["tpot_s"] / head["latency"]["tpot_s"] > times
+    same = {"acceptance": 0.6}
+    copied, head = (call("estimate_inference", drafted | same | way) for way in ({"draft_method": "ngram"}, {}))
+    assert copied["latency"]["tpot_s"] < head["latency"]["tpot_s"]
+    assert usual_acceptance("meta-llama/Llama-4-Scout-17B-16E", 5)[0] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("engine", "method", "said"),
+    [("mlc", "ngram", "mlc does not draft with ngram"), ("vllm", "mtp", "no layers that draft"), ("vllm", "ngram", "")],
+)
+def test_what_an_engine_or_a_checkpoint_does_not_draft_with_is_said(engine: str, method: str, said: str) -> None:
+    asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 1, "engine": engine}
+    warnings = call("estimate_inference", asked | {"speculative_tokens": 3, "draft_method": method})["warnings"]
+    told = [text for text in warnings if "draft with" in text or "that draft" in text]
+    assert [said in text for text in told] == ([True] if said else [])
+
+
 def test_drafts_that_do_not_pay_are_said() -> None:
     asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 1, "engine": "vllm"}
     busy = asked | {"input_len": 500, "output_len": 500, "concurrency": 512, "speculative_tokens": 8, "acceptance": 0.2}

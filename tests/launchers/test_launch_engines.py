@@ -361,6 +361,7 @@ loads = st.fixed_dictionaries(
         "memory_share": st.floats(0.01, 1),
         "max_context": st.integers(1, 10**6),
         "speculative_tokens": st.integers(1, 64),
+        "draft_method": st.sampled_from(["auto", "mtp", "eagle3", "ngram"]),
         "ttft_slo_ms": st.floats(1e-3, 1e6),
     },
 )
@@ -458,7 +459,7 @@ def test_every_field_of_a_serving_plan_has_a_place():
     said = {
         "files": {
             "weight_dtype", "kv_dtype", "engine", "max_batch", "max_batched_tokens", "chunked_prefill", "cuda_graph",
-            "admission_steps", "memory_share", "max_context", "speculative_tokens", "software_version",
+            "admission_steps", "memory_share", "max_context", "speculative_tokens", "draft_method", "software_version",
             "expert_exchange", "two_batch_overlap", "device_layers", "host_experts",
         },
         "benchmark": {

@@ -77,6 +77,7 @@ SERVING = some(
     max_batch=[64],
     prefix_hit=[0.5],
     speculative_tokens=[2],
+    draft_method=["ngram"],
     tp=[2, 4, 8, 16],
     pp=[2],
     dp=[2],

@@ -69,6 +69,7 @@ INEXPRESSIBLE = {
     "a cache of 4-bit floats": {"workload.kv_dtype": "fp4"},
     "a cache in a named 16-bit type": {"workload.kv_dtype": "bf16"},
     "drafted tokens": {"workload.speculative_tokens": 2},
+    "a method of drafting": {"workload.draft_method": "ngram"},
     "prompts read in steps of their own": {"workload.chunked_prefill": False},
     "prompts read in pieces during generation": {"workload.chunked_prefill": True},
     "several steps between checks for new requests": {"workload.admission_steps": 4},

@@ -297,6 +297,9 @@ def test_a_written_server_is_read_back(engine: str, data: Any):
         "memory_share": 0.8 if engine != "llamacpp" else None,
     }  # fmt: skip
     layers = engine == "llamacpp"
+    if not layers and data.draw(st.booleans()):
+        methods = ("ngram", "mtp") if engine == "trtllm" else ("ngram", "mtp", "eagle3")
+        workload |= {"speculative_tokens": 3, "draft_method": data.draw(st.sampled_from(methods))}
     split = {"tp": 1 if layers else devices, "pp": devices if layers else 1}
     parts = {"cp": data.draw(st.sampled_from([2, 4]))} if engine == "vllm" and data.draw(st.booleans()) else {}
     cluster = {"accelerator": "h100-sxm", "count": devices * replicas, "per_node": 8}

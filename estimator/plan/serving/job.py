@@ -142,8 +142,10 @@ class ServingJob:
 
     @cached_property
     def drafter(self) -> ServingJob | None:
-        """The same with the layer that drafts alone; None where nothing is drafted, or the head is elsewhere."""
-        if not self.inference.speculative_tokens or not self.architecture.vocab:
+        """The same with the layer that drafts alone; None where nothing is drafted, text that was seen is copied, or
+        the head is elsewhere."""
+        copied = self.inference.draft_method == "ngram"
+        if not self.inference.speculative_tokens or copied or not self.architecture.vocab:
             return None
         plan = self.plan.patch({"workload.speculative_tokens": None})
         return replace(self, plan=plan, architecture=draft_layer(self.architecture), parts=())

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from launchers.engines.reading import begin, one_unless_given, read_load_command, take_options, take_weights
+from launchers.engines.reading import (
+    begin,
+    draft_method,
+    one_unless_given,
+    read_load_command,
+    take_options,
+    take_weights,
+)
 from launchers.hf import read as hf
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
@@ -51,6 +58,10 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
     if off is not None and (is_set(off) or off.value == "disabled"):
         findings.put("workload.cuda_graph", False, off)
     findings.whole("workload.speculative_tokens", keys.take("speculative_num_steps"))
+    if draft_method(findings, keys.take("speculative_algorithm")) == "ngram":
+        drafted = keys.take("speculative_num_draft_tokens")
+        if drafted is not None and (count := as_number(drafted.value)):
+            findings.put("workload.speculative_tokens", int(count) - 1, drafted)
     leave_rest(keys, findings, "engines")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from knowledge.speculation import drafts_itself
+from knowledge.speculation import drafts_with
 from launchers.engines.checkpoints import checkpoint
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import (
@@ -96,7 +96,10 @@ def _speculation(launch: ServingLaunch, needs: list[str]) -> dict[str, Any]:
         "--speculative-eagle-topk": 1,
         "--speculative-num-draft-tokens": drafted + 1,
     }
-    if drafts_itself(launch.model):
+    way = drafts_with(launch.model, launch.serving.draft_method)
+    if way == "ngram":
+        return {"--speculative-algorithm": "NGRAM", "--speculative-num-draft-tokens": drafted + 1}
+    if way == "mtp":
         return {"--speculative-algorithm": "NEXTN", **chain}
     needs.append(f"{PATH}: SET_ME_DRAFT_MODEL, an EAGLE-3 head that was trained for this model")
     return {

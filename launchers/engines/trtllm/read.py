@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from launchers.engines.reading import begin, one_unless_given, read_load_command
+from launchers.engines.reading import begin, draft_method, one_unless_given, read_load_command
 from launchers.hf import read as hf
 from launchers.reading.commands import merged, model_word
 from launchers.reading.documents import Item, Keys
@@ -44,6 +44,7 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
         findings.whole("layout.tp", group)
     for name, field in _OPTIONS.items():
         findings.whole(field, keys.take(name))
+    draft_method(findings, keys.take("speculative_config.decoding_type"))
     findings.whole("layout.ep", keys.take("moe_expert_parallel_size") or keys.take("ep_size"))
     one_unless_given(findings)
     keys.take("gpus_per_node")  # of one server; how many there are is the scheduler's

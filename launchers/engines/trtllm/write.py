@@ -5,7 +5,7 @@ Lanes that share experts are attention data parallelism, which makes every devic
 
 from __future__ import annotations
 
-from knowledge.speculation import drafts_itself
+from knowledge.speculation import drafts_with
 from launchers.engines.checkpoints import checkpoint
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import HOST, PORT, Verbatim, command, notes, options, serve_file, start, start_command
@@ -19,6 +19,8 @@ from launchers.yaml_text import Tree, document
 CONFIG = "trtllm.yaml"
 # Tokens of a step unless told (max_num_tokens).
 _STEP = 8192
+# Tokens of a key that is looked up in the text: most are kept with five (its blog 7).
+_NGRAM = 5
 
 
 def render(launch: ServingLaunch) -> Piece:
@@ -34,6 +36,9 @@ def render(launch: ServingLaunch) -> Piece:
     speculation = _speculation(launch, needs)
     if speculation:
         sections["speculative decoding"] = {"speculative_config": speculation}
+    if speculation.get("decoding_type") == "NGram":
+        # Not beside the scheduler that overlaps steps (its blog 7, feature gaps).
+        sections["speculative decoding"]["disable_overlap_scheduler"] = True
     address = {"--host": Verbatim(HOST), "--port": Verbatim(PORT), "--extra_llm_api_options": CONFIG}
     body = command("exec trtllm-serve", [*options({"serve": model}), *options(address)])
     files = (
@@ -86,7 +91,10 @@ def _speculation(launch: ServingLaunch, needs: list[str]) -> dict[str, Tree]:
     drafted = launch.serving.speculative_tokens
     if drafted is None:
         return {}
-    if drafts_itself(launch.model):
+    way = drafts_with(launch.model, launch.serving.draft_method)
+    if way == "ngram":
+        return {"decoding_type": "NGram", "max_draft_len": drafted, "max_matching_ngram_size": _NGRAM}
+    if way == "mtp":
         return {"decoding_type": "MTP", "num_nextn_predict_layers": drafted}
     needs.append(f"{CONFIG}: SET_ME_DRAFT_MODEL, an EAGLE-3 head that was trained for this model")
     return {"decoding_type": "Eagle", "max_draft_len": drafted, "speculative_model_dir": DRAFT_MODEL}

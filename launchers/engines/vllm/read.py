@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from launchers.engines.reading import begin, one_unless_given, read_load_command, take_options, take_weights
+from launchers.engines.reading import (
+    begin,
+    draft_method,
+    one_unless_given,
+    read_load_command,
+    take_options,
+    take_weights,
+)
 from launchers.hf import read as hf
 from launchers.reading.commands import merged, model_word
 from launchers.reading.documents import Item, Keys
@@ -81,9 +88,12 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
     if caching is not None:
         findings.leave(caching, "how much of a prompt is found in the cache depends on the load (prefix_hit)")
     drafted = keys.take("speculative_config.num_speculative_tokens")
+    method = keys.take("speculative_config.method")
     whole = keys.take("speculative_config")
     if whole is not None and isinstance(whole.value, dict) and "num_speculative_tokens" in whole.value:
         drafted = Item(whole.file, whole.key, whole.value["num_speculative_tokens"], whole.line)
+        method = Item(whole.file, whole.key, whole.value.get("method", ""), whole.line)
+    draft_method(findings, method)
     findings.whole("workload.speculative_tokens", drafted)
     leave_rest(keys, findings, "engines")
 

@@ -5,7 +5,7 @@ Options that the plan leaves open stay vLLM's own. The YAML holds no address: po
 
 from __future__ import annotations
 
-from knowledge.speculation import drafts_itself
+from knowledge.speculation import drafts_with
 from launchers.engines.checkpoints import checkpoint
 from launchers.engines.load import bench_file
 from launchers.engines.scripts import (
@@ -108,8 +108,9 @@ def _speculation(launch: ServingLaunch, needs: list[str], comments: dict[str, st
     drafted = launch.serving.speculative_tokens
     if drafted is None:
         return {}
-    if drafts_itself(launch.model):
-        return {"method": "mtp", "num_speculative_tokens": drafted}
+    way = drafts_with(launch.model, launch.serving.draft_method)
+    if way != "eagle3":
+        return {"method": way, "num_speculative_tokens": drafted}
     comments["speculative-config"] = "set its model: an EAGLE-3 head that was trained for this model"
     needs.append(f"{CONFIG}: SET_ME_DRAFT_MODEL, an EAGLE-3 head that was trained for this model")
     return {"method": "eagle3", "model": DRAFT_MODEL, "num_speculative_tokens": drafted}

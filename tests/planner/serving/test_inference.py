@@ -242,3 +242,10 @@ def test_what_an_unknown_kind_of_model_was_taken_as_is_told() -> None:
     found = call("estimate_inference", {**SERVE, "model": config})
     assert any("'foobar' is not known" in text and "Llama" in text for text in found["warnings"])
     assert not any("is not known" in text for text in estimate()["warnings"])
+
+
+@pytest.mark.parametrize(("version", "told"), [("0.4.2", True), ("0.19.0", False), ("nightly", False), (None, False)])
+def test_a_version_that_next_to_no_run_was_measured_on_is_told(version: str | None, told: bool) -> None:
+    warnings = call("estimate_inference", SERVE | {"engine": "vllm", "software_version": version})["warnings"]
+    assert any("0.4.2 may be much slower" in text for text in warnings) == told
+    assert any("may be much slower" in text for text in warnings) == told
