@@ -114,6 +114,8 @@ class Price:
     vcpus: int | None = None
     ram_bytes: float | None = None
     source: str = ""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Of kinds of price (`knowledge.prices.kinds`) that are from elsewhere than `source`."""
     notes: str = ""
     extra: dict[str, str] = field(default_factory=dict)
     spot_price_date: str | None = None

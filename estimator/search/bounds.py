@@ -104,20 +104,17 @@ def _least_attention_s(job: Job, block: Block) -> float:
 
 def least_memory(job: Job, every: Enumerated) -> Floats:
     """For each base the bytes that a device takes with one micro-batch of one sequence a step, in the recompute mode
-    with which it is least. Of recompute of some layers only, without activations. 0 where the user gives components of
-    the memory."""
+    that keeps least. Of recompute of some layers only, without activations. 0 where the user gives components of the
+    memory."""
     bases = every.leanest()
     if job.overridden_bytes:
         return bases.zeros()
-    modes = np.array([mode for mode in range(len(RECOMPUTE)) if every.has(mode)])
-    if RECOMPUTE.index("block") in modes:
+    mode = max((mode for mode in range(len(RECOMPUTE)) if every.has(mode)), default=0)
+    if mode == RECOMPUTE.index("block"):
         return least_resident(job, bases) * _ROUNDED
-    count, last = len(bases), bases.pp - 1
+    each, last = replace(bases, recompute=np.full_like(bases.pp, mode)), bases.pp - 1
     stages = [np.zeros_like(last), last] if bases.max_of("pp") > 1 else [np.zeros_like(last)]
-    each = bases.take(np.tile(np.arange(count), len(stages) * len(modes)))
-    each = replace(each, recompute=np.repeat(modes, count * len(stages)))
-    total = stage_memory(job, each, np.tile(np.concatenate(stages), len(modes)), detail=False).total
-    return total.reshape(len(modes), len(stages), count).max(axis=1).min(axis=0) * _ROUNDED
+    return np.max([stage_memory(job, each, stage, detail=False).total for stage in stages], axis=0) * _ROUNDED
 
 
 def least_resident(job: Job, bases: Layouts) -> Floats:

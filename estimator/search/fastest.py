@@ -10,7 +10,7 @@ import numpy as np
 from estimator.errors import PlanError
 from estimator.plan.layouts import Floats, Ints, Layouts
 from estimator.plan.training.job import Job
-from estimator.search.bounds import least_memory, least_seconds
+from estimator.search.bounds import least_kernels_s, least_memory, least_seconds
 from estimator.search.layouts import finer, lightest_layouts, spaces
 from estimator.search.ranking import TIE_S, fitting_order
 from estimator.search.space import WHOLE, Enumerated, enumerated
@@ -56,6 +56,8 @@ class Fitting:
 def fastest(job: Job, slowest_s: float = np.inf, *, offload: bool = True) -> Layouts | None:
     """The layout that `search_whole` would have, alone, where it fits and takes less than `slowest_s`; else None. The
     goal has to be speed."""
+    if slowest_s < np.inf and least_kernels_s(job) >= slowest_s:
+        return None
     for space in spaces(job, WHOLE, offload):
         try:
             every = roomy(job, enumerated(job, space))

@@ -15,6 +15,7 @@ from knowledge.data_files import number, rows
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.own.prices import checked_price, prices_left_out, with_own_prices
 from knowledge.own.rows import LeftOut, Own, PriceRow
+from knowledge.prices import kinds
 
 # The longest term that is sold, of prices.csv.
 _LONG = "3 years"
@@ -104,6 +105,7 @@ def _price(row: dict[str, str], listed: Sequence[dict[str, str]]) -> Price:
         vcpus=None if vcpus is None else int(vcpus),
         ram_bytes=None if ram is None else ram * GIB,
         source=first["source"],
+        sources={_kind(paid): paid["source"] for paid in listed if paid["source"] != first["source"]},
         notes=row["notes"],
         seller=row["seller"],
         capex_of=row["capex_of"],
@@ -112,24 +114,28 @@ def _price(row: dict[str, str], listed: Sequence[dict[str, str]]) -> Price:
     return replace(price, **{name: value for paid in listed for name, value in _paid(paid).items()})
 
 
+def _kind(row: dict[str, str]) -> str:
+    return kinds.LONG if row["term"] == _LONG else row["kind"]
+
+
 def _paid(row: dict[str, str]) -> dict[str, Any]:
     """One kind of price as fields of a Price."""
     usd, day = float(row["usd"]), row["price_date"]
-    match row["kind"], row["term"]:
-        case "on demand", _:
+    match _kind(row):
+        case kinds.ON_DEMAND:
             return {"usd_per_hour": usd}
-        case "purchase", _:
+        case kinds.PURCHASE:
             return {"capex_usd": usd}
-        case "spot", _:
+        case kinds.SPOT:
             return {"spot_usd_per_hour": usd, "spot_price_date": day}
-        case "flex-start", _:
+        case kinds.FLEX_START:
             return {"flex_usd_per_hour": usd, "flex_price_date": day, "flex_most_h": _hours(row["most_days"])}
-        case _, term if term == _LONG:
+        case kinds.LONG:
             return {"long_usd_per_hour": usd, "long_price_date": day}
-        case _, term:
+        case _:
             return {
                 "reserved_usd_per_hour": usd,
-                "reserved_term": term,
+                "reserved_term": row["term"],
                 "reserved_price_date": day,
                 "reserved_most": int(row["most_instances"]) if row["most_instances"] else None,
                 "reserved_least_h": _hours(row["least_days"]),

@@ -7,7 +7,7 @@ import http.client
 import math
 import urllib.error
 import urllib.request
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +18,6 @@ import yaml
 from pydantic import ValidationError
 
 from estimator.errors import PlanError
-from estimator.machine.hardware import Price
 from knowledge.own.files import (
     LARGEST_BYTES,
     file_stem,
@@ -33,6 +32,7 @@ from knowledge.own.home import expanded
 from knowledge.own.rows import Own, PriceRow, validated
 from knowledge.prices import book
 from knowledge.prices.age import age_days, is_stale
+from knowledge.prices.kinds import Listed, listed
 from knowledge.prices.lists import AWS_CSV, ListedPrice, ReadList, aws_lines, folded, read_list
 from planner.clock import today
 
@@ -58,8 +58,8 @@ class PriceSource:
 
 @dataclass(frozen=True)
 class ProviderAge:
-    """How old the price book's rows of a provider with an hourly price are; `stale` ones are over 90 days old or
-    undated."""
+    """How old the price book's prices of a provider are, of every kind (on demand, spot, reserved, to buy ...), with how
+    many of each kind there are, and how many are `stale`: over 90 days old or undated."""
 
     provider: str
     prices: int
@@ -68,6 +68,8 @@ class ProviderAge:
     undated: int
     stale: int
     newest_age_days: int | None
+    kinds: dict[str, int]
+    stale_kinds: dict[str, int]
     sources: list[PriceSource]
 
 
@@ -84,6 +86,18 @@ class PriceAges:
     @property
     def stale(self) -> int:
         return sum(row.stale for row in self.providers)
+
+    @property
+    def kinds(self) -> dict[str, tuple[int, int]]:
+        """How many prices of each kind there are, and how many of them are stale."""
+        names = dict.fromkeys(kind for row in self.providers for kind in row.kinds)
+        return {
+            kind: (
+                sum(row.kinds.get(kind, 0) for row in self.providers),
+                sum(row.stale_kinds.get(kind, 0) for row in self.providers),
+            )
+            for kind in names
+        }
 
 
 @dataclass(frozen=True)
@@ -114,13 +128,15 @@ class PricesUpdated:
 def price_ages() -> PriceAges:
     """How old the prices are, by provider."""
     day = today()
-    by_provider: dict[str, list[Price]] = defaultdict(list)
+    by_provider: dict[str, list[Listed]] = defaultdict(list)
     for price in book.prices():
-        if price.usd_per_hour is not None:
-            by_provider[price.provider].append(price)
+        by_provider[price.provider].extend(listed(price))
     rows = []
     for provider, priced in by_provider.items():
-        dates = [price.price_date for price in priced]
+        if not priced:
+            continue
+        dates = [price.day for price in priced]
+        old = [price.kind for price in priced if is_stale(price.day, day)]
         dated = sorted(filter(None, dates))
         newest = dated[-1] if dated else None
         rows.append(
@@ -130,8 +146,10 @@ def price_ages() -> PriceAges:
                 newest=newest,
                 oldest=dated[0] if dated else None,
                 undated=len(dates) - len(dated),
-                stale=sum(is_stale(each, day) for each in dates),
+                stale=len(old),
                 newest_age_days=age_days(newest, day),
+                kinds=dict(Counter(price.kind for price in priced)),
+                stale_kinds=dict(Counter(old)),
                 sources=_sources(priced),
             )
         )
@@ -139,10 +157,10 @@ def price_ages() -> PriceAges:
     return PriceAges(rows)
 
 
-def _sources(priced: list[Price]) -> list[PriceSource]:
+def _sources(priced: list[Listed]) -> list[PriceSource]:
     by_source: dict[str, list[str]] = defaultdict(list)
     for price in priced:
-        by_source[price.source or "a row of yours"].append(price.price_date or "")
+        by_source[price.source or "a row of yours"].append(price.day or "")
     return [PriceSource(source, len(days), max(days) or None) for source, days in sorted(by_source.items())]
 
 

@@ -30,7 +30,8 @@ def age(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         write_json(asdict(ages))
     else:
         print(_ages(ages))
-        told = f"{ages.stale} of {ages.prices} prices are over {FRESH_DAYS} days old or undated"
+        kinds = ", ".join(f"{old} of {count} {kind}" for kind, (count, old) in ages.kinds.items())
+        told = f"{ages.stale} of {ages.prices} prices are over {FRESH_DAYS} days old or undated ({kinds})"
         print(f"{told}; shardwise prices update FILE|URL takes over a newer list", file=sys.stderr)
     return 0
 
@@ -53,7 +54,7 @@ def update(arguments: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _ages(ages: PriceAges) -> str:
-    headers = ("PROVIDER", "PRICES", "NEWEST", "DAYS", "OLDEST", "UNDATED", "OLD")
+    headers = ("PROVIDER", "PRICES", "NEWEST", "DAYS", "OLDEST", "UNDATED", "OLD", "KINDS")
     lines = [
         (
             row.provider,
@@ -63,11 +64,12 @@ def _ages(ages: PriceAges) -> str:
             row.oldest or "–",
             str(row.undated or "–"),
             str(row.stale or "–"),
+            ", ".join(f"{count} {kind}" for kind, count in row.kinds.items()),
         )
         for row in ages.providers
     ]
     width = screen_width() if sys.stdout.isatty() else None
-    told = table(headers, lines, ("PRICES", "DAYS", "UNDATED", "OLD"), width, optional=("OLDEST", "UNDATED"))
+    told = table(headers, lines, ("PRICES", "DAYS", "UNDATED", "OLD"), width, optional=("OLDEST", "UNDATED", "KINDS"))
     sources = [
         (row.provider, str(each.prices), each.newest or "–", one_line(each.source, 300))
         for row in ages.providers for each in row.sources

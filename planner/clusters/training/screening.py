@@ -234,6 +234,8 @@ class _Tries:
         # the usual layouts are known to fit.
         self.kernels: dict[str, float] = {}
         self.fits_on = math.inf
+        # By the size of nodes: the most devices on which no usual layout fits.
+        self.full_on: dict[int | None, int] = {}
         self.outdone = False
         self.beyond: Literal["past_deadline", "over_budget"] | None = None
         self.error: PlanError | None = None
@@ -362,10 +364,14 @@ class _Tries:
         place = shape.place
         if place in self.known.best:
             return self.known.best[place]
-        # What fits on some devices fits on more.
+        # What fits on some devices fits on more, and what has no room on some has none on fewer.
+        if shape.count < self.full_on.get(shape.per_node, 0):
+            return None, sized.job
         quick, job = _quick(sized.plan, sized.job, slowest_s, shape.count > self.fits_on)
         if quick and job is sized.job:
             self.fits_on = min(shape.count, self.fits_on)
+        if quick is None:
+            self.full_on[shape.per_node] = max(shape.count, self.full_on.get(shape.per_node, 0))
         if not isinstance(quick, Slower):
             self.known.best[place] = quick, job
         return quick, job
