@@ -39,6 +39,7 @@ PLAIN = "base"
 """The mark of an untuned model: people leave it out."""
 _UNTOLD = frozenset({PLAIN, "instruct"})
 """Marks that need no word where an entry lacks them: it is the only one, or it is tuned anyway."""
+_VERSION = re.compile(r"1?\d(?:\.\d+)?")
 # Scores of the ways in which a name can be read; each unit of cost takes a tenth.
 _EXACT, _BY_WORDS, _BY_HABIT, _NEWEST, _SLIP, _PER_COST = 1.0, 0.95, 0.8, 0.7, 0.15, 0.1
 
@@ -65,7 +66,7 @@ class Form:
     """One way to write an entry's name: `words` that must all be said, `numbers` that may be left out (one said before
     has a ' behind it), `marks` that tell apart what is otherwise the same; `formats` are those of the marks that say
     how weights are held, `implied` those that the kind of name says and no word of it. `owner` is whose it is, where
-    the name says that before a slash."""
+    the name says that before a slash. `versions` are words with the small plain number that stands right behind."""
 
     words: frozenset[str]
     numbers: frozenset[str]
@@ -73,6 +74,12 @@ class Form:
     formats: frozenset[str] = frozenset()
     owner: str = ""
     implied: frozenset[str] = frozenset()
+    versions: frozenset[tuple[str, str]] = frozenset()
+
+    def is_other_version(self, other: Form) -> bool:
+        """Whether a word of both has another version there: Hermes 3 is no Hermes-2-Pro-Llama-3."""
+        theirs = {word for word, _ in other.versions}
+        return any(word in theirs and (word, version) not in other.versions for word, version in self.versions)
 
 
 @dataclass(frozen=True)
@@ -362,6 +369,7 @@ class NameCatalogue:
                 or (more and not words)
                 or not numbers <= form.numbers
                 or not (words_said or numbers)
+                or wanted.is_other_version(form)
             ):
                 continue
             unsaid = form.numbers - numbers - entry.attributes
@@ -476,15 +484,19 @@ def _unusual(candidate: _Candidate) -> tuple[bool, bool, int, str]:
 
 def form_of(tokens: Iterable[str]) -> Form:
     """The tokens as words and numbers, of which one that is said again counts again."""
-    words, numbers = set[str](), set[str]()
+    words, numbers, versions = set[str](), set[str](), set[tuple[str, str]]()
+    before = ""
     for token in tokens:
-        if token.isalpha():
+        if before and _VERSION.fullmatch(token):
+            versions.add((before, token))
+        before = token if token.isalpha() else ""
+        if before:
             words.add(token)
             continue
         while token in numbers:
             token += _AGAIN
         numbers.add(token)
-    return Form(frozenset(words), frozenset(numbers))
+    return Form(frozenset(words), frozenset(numbers), versions=frozenset(versions))
 
 
 def _one_slip(typed: str, word: str) -> bool:

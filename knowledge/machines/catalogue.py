@@ -29,6 +29,7 @@ PCIE_3_X16 = 15.75e9
 """Bytes/s one way, taken where a host link is only known to be PCIe."""
 _WATTS = re.compile(r"[\s,(/-]+(?:at|limited to|capped at|@)?\s*(\d{2,4})\s*(?:w|watts?)\b\)?", re.IGNORECASE)
 _TWICE = re.compile(r"([^()]+?)\s*\(([^()]+)\)\s*([^()]*)")
+_MEMORY = re.compile(r"(?i)\d+(?:\.\d+)?\s*(?:gib|gb|g)(?:\s*v?ram)?")
 """A device that is named twice: TPU v7 (Ironwood)."""
 _TOPOLOGIES: dict[str, Topology] = {t: t for t in ("switch", "mesh", "torus", "pcie", "none")}
 _RATES = {"fp16": "fp16_tflops", "bf16": "bf16_tflops", "fp32": "fp32_tflops", "tf32": "tf32_tflops",
@@ -106,6 +107,8 @@ def _found(names: NameCatalogue, name: str) -> Match[str]:
         if not (twice := _TWICE.fullmatch(name.strip())):
             raise
         matches: list[Match[str]] = []
+        if _MEMORY.fullmatch(twice[2].strip()):
+            raise  # another memory than any device of the name has: RTX 3050 (4GB)
         for part in (f"{twice[1]} {twice[3]}".strip(), twice[2]):
             with suppress(PlanError):
                 matches.append(rented(part, names) or names.find(part))

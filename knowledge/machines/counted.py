@@ -12,6 +12,7 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from knowledge.machines.catalogue import device_words, find_accelerator
 from knowledge.machines.naming import accelerator_tokens
+from knowledge.machines.offered import machines_called
 from knowledge.names import Match
 
 _PARTS = {"half": Fraction(1, 2), "third": Fraction(1, 3), "quarter": Fraction(1, 4)}
@@ -66,8 +67,10 @@ def find_devices(text: str) -> NamedDevices:
     if match := _GRES.fullmatch(text.strip()):
         text = " ".join(filter(None, (match[2] and f"{match[2]}x", match[1])))
     try:
-        return _of_machines(find_accelerator(text), text, [], False)
+        return _of_machines(_device_alone(text), text, [], False)
     except PlanError as error:
+        if "ambiguous" in error.problem:
+            raise
         name, factors, are_machines = _without_counts(text.strip().casefold())
         plain = _RACK.sub("", name)
         if not factors and not are_machines and plain == name and not _WORDY.search(name):
@@ -77,6 +80,14 @@ def find_devices(text: str) -> NamedDevices:
         if match is None:
             return _in_machine_name(text, error)
     return _of_machines(match, name, factors, are_machines)
+
+
+def _device_alone(text: str) -> Match[Accelerator]:
+    """The device of a name that counts none; what a cloud calls its machines so is said."""
+    match = find_accelerator(text)
+    if match.note is None and (machines := machines_called(text)):
+        return replace(match, note=f"{text.strip()!r} is taken for one {match.value.name}; {machines}")
+    return match
 
 
 def _singular(name: str) -> Match[Accelerator] | None:
@@ -127,6 +138,8 @@ def _without_counts(text: str) -> tuple[str, list[Fraction], bool]:
     factors: list[Fraction] = []
     are_machines = False
     while len(factors) < 3 and (quantity := _FRONT.match(text)) and quantity.end() < len(text):
+        if factors and len(quantity["many"]) > 2 and not re.search(r"\d", text[quantity.end() :]):
+            break  # the number of the device itself: two 7900 XTX
         factors.append(
             _PARTS.get(quantity["many"]) or Fraction(_NUMBERS.get(quantity["many"]) or int(quantity["many"]))
         )

@@ -15,6 +15,7 @@ def accelerator_form(name: str) -> Form:
 def accelerator_tokens(name: str) -> list[str]:
     """'NVIDIA A100-SXM4-80GB' -> ['a100', 'sxm', '80gb']; 'gaudi3' -> ['gaudi', '3']."""
     text = re.sub(r"\((?:r|tm)\)", " ", name.casefold())  # as processors call themselves: Intel(R) Xeon(R)
+    text = re.sub(r"\btensor[\s-]core\b", " ", text)
     text = re.sub(r"\bi?mac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", text)
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|gigs?|g)\b", r"\1gb", text)
     text = _CORES.sub(" ", text)
@@ -26,7 +27,7 @@ def accelerator_tokens(name: str) -> list[str]:
     text = re.sub(r"(?<=\d{4})(?=(ti|super|d|xt|xtx)\b)", " ", text)
     text = re.sub(r"\b([a-z]{5,}|rtx|gtx|rx|tpu)(?=v?\d)", r"\1 ", text)
     tokens = [_looked_alike(token) for token in re.findall(r"[a-z0-9.+]+|[^\W\d_a-z]+", text)]
-    return [token for token in (_ACCELERATOR_SAME.get(t, t) for t in tokens) if token not in _ACCELERATOR_NOISE]
+    return [token for token in (_ACCELERATOR_SAME.get(t, t) for t in tokens) if token not in NOISE]
 
 
 _CORES = re.compile(r"\b\d{1,2}[\s-]core\b(?=.*\d+gb\b)")
@@ -42,13 +43,14 @@ def _looked_alike(token: str) -> str:
     return token
 
 
-_ACCELERATOR_NOISE = frozenset({
+NOISE = frozenset({
     "nvidia", "amd", "intel", "google", "aws", "amazon", "cerebras", "apple", "tesla", "geforce", "instinct", "radeon",
-    "rtx", "tpu", "gpu", "gpus", "card", "chip", "chips", "tensor", "core", "data", "center", "accelerator", "oam",
+    "rtx", "tpu", "gpu", "gpus", "card", "chip", "chips", "tensor", "data", "center", "accelerator", "oam",
     "superchip", "the", "modded", "used", "founders", "edition", "fe", "oc", "vf", "infiniband", "ethernet",
     "roce", "nvlink", "tuf", "rog", "gaming", "trio", "suprim", "ventus", "aorus", "windforce", "asus", "msi",
     "gigabyte", "zotac", "pny", "palit", "gainward", "evga", "supermicro", "dell", "platinum", "generation", "cloud",
     "tenstorrent", "groq", "sambanova", "with", "unified", "memory", "vram", "ram", "grid", "colab", "kaggle",
+    "graphics", "base",
 })  # fmt: skip
 _ACCELERATOR_SAME = {
     "sxm2": "sxm", "sxm3": "sxm", "sxm4": "sxm", "sxm5": "sxm", "sxm6": "sxm", "hgx": "sxm", "dgx": "sxm",

@@ -8,7 +8,7 @@ from functools import cache
 
 from estimator.errors import PlanError
 from knowledge.data_files import rows
-from knowledge.machines.naming import accelerator_form
+from knowledge.machines.naming import NOISE, accelerator_form
 from knowledge.names import Match, NameCatalogue
 
 # A slice of TPUs by its cores, as Google names them: v5p-256 (cloud.google.com/tpu/docs, TPU configurations), tpu7x-128
@@ -30,10 +30,21 @@ def rented(name: str, names: NameCatalogue) -> Match[str] | None:
     if (why := _unplanned().get((form.words, form.numbers))) is not None:
         raise PlanError(names.place, f"{name.strip()[:60]!r} cannot be planned for: {why}")
     text = name.strip().casefold()
-    if (match := _SLICE.fullmatch(text)) and (id := names.exact(match[1]) or names.exact(f"tpu{match[1]}")):
+    slices = " ".join(word for word in text.split() if word not in NOISE)  # Colab's v2-8 TPU
+    if (match := _SLICE.fullmatch(slices)) and (id := names.exact(match[1]) or names.exact(f"tpu{match[1]}")):
         chips = math.prod(map(int, match[2].split("x"))) if "x" in match[2] else max(1, int(match[2]) // cores_of(id))
         return Match(id, f"{name.strip()!r} is a slice of {chips} x {id}", _SCORE, devices=chips)
     return _instance(text) or _of_provider(text)
+
+
+def machines_called(text: str) -> str:
+    """'trn2.48xlarge of AWS has 16': the largest of the machines whose series is called so; '' where none is."""
+    name = text.strip().casefold()
+    sizes = [row for instance, _, row in _instances() if name == instance.partition(".")[0] != instance]
+    if not sizes:
+        return ""
+    row = max(sizes, key=lambda row: int(row["count_per_node"]))
+    return f"{row['instance']} of {row['provider']} has {row['count_per_node']}"
 
 
 def _of_provider(text: str) -> Match[str] | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from functools import cache, lru_cache
 
 from knowledge.data_files import document, rows
@@ -38,23 +39,24 @@ _DASHED = re.compile(r"(?<![\d.])(\d)-(\d)(?![\da-z._])")
 # What stands around names of models: the folder of a cache (models--Qwen--Qwen3-8B), the route of a provider (:free).
 _CACHED = re.compile(r"models--([^-/\s][^/\s]*?)--([^/\s]+)")
 _ROUTE = re.compile(r":(free|nitro|floor|exacto|online|beta|extended)$")
+_FILE = re.compile(r"\.(?:gguf|ggml|bin|safetensors)$")
 _POINT = re.compile(r"(?<=\d)p(?=\d)")
 """A point as Fireworks writes it: deepseek-v3p1."""
 
 
 def _parted(name: str) -> tuple[str, str]:
-    """(Whose a model is, '' where the name does not say; the rest of it), in lower case. What quantisers call
-    mistralai_Mistral-7B has its maker in front."""
+    """(Whose a model is, '' where the name does not say; the rest of it), in lower case. Quantisers and folders of
+    downloads have the owner in front: mistralai_Mistral-7B, TheBloke_Llama-2-13B-GPTQ."""
     text = _ROUTE.sub("", _CACHED.sub(r"\1/\2", name.strip().casefold()))
     before, _, tail = text.rpartition("/")
     maker, mark, rest = tail.partition("_")
-    return before.rpartition("/")[2], rest if mark and maker in _words()["makers"] else tail
+    return before.rpartition("/")[2], rest if mark and maker in _owners() else tail
 
 
 def model_form(name: str) -> Form:
     """'Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf' -> words {llama}, numbers {3.1, 8b}, marks {instruct, q4_k_m}."""
     owner, text = _parted(name)
-    text = re.sub(r"-\d{5}-of-\d{5}$", "", text.removesuffix(".gguf")).replace("+", " plus ")
+    text = re.sub(r"-\d{5}-of-\d{5}$", "", _FILE.sub("", text)).replace("+", " plus ")
     text = _spelled_pattern().sub(lambda match: str(_in_digits(match[0])), text)
     text = re.sub(r"(?<=\d) point (?=\d)", ".", text)
     if not re.search(r"[-\s:]", text):
@@ -74,7 +76,8 @@ def model_form(name: str) -> Form:
     implied = {_TAGGED_TUNING} if _TAG.fullmatch(text) and not tuned else set[str]()
     rest = [token for token in tokens if token and token not in words["tuning"] and token not in words["noise"]]
     form = form_of(rest)
-    return Form(form.words, form.numbers, frozenset(tuned | held | implied), frozenset(held), owner, frozenset(implied))
+    marks = frozenset(tuned | held | implied)
+    return replace(form, marks=marks, formats=frozenset(held), owner=owner, implied=frozenset(implied))
 
 
 def _in_digits(text: str) -> int:
@@ -153,6 +156,13 @@ def words_of(name: str) -> frozenset[str]:
     tail = name.strip().rpartition("/")[2]
     split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", tail)
     return frozenset(re.findall(r"[^\W_]+", f"{tail} {split}".casefold()))
+
+
+@cache
+def _owners() -> frozenset[str]:
+    """Who publishes models, in lower case."""
+    published = (row["name"].partition("/")[0].casefold() for row in rows("checkpoints.csv"))
+    return frozenset({*_words()["makers"], *published})
 
 
 @cache

@@ -58,8 +58,8 @@ class PriceSource:
 
 @dataclass(frozen=True)
 class ProviderAge:
-    """How old the price book's prices of a provider are, of every kind (on demand, spot, reserved, to buy ...), with how
-    many of each kind there are, and how many are `stale`: over 90 days old or undated."""
+    """How old the price book's prices of a provider are, of every kind (on demand, spot, reserved, to buy): how many of
+    each there are, and how many are `stale`, over 90 days old or undated."""
 
     provider: str
     prices: int
