@@ -91,12 +91,14 @@ def _differs(first: ClusterOption, other: ClusterOption) -> bool:
 
 @dataclass(frozen=True)
 class _Change:
-    """`share` of the data that it keeps, which is told beside what else changes."""
+    """`share` of the data that it keeps, which is told beside what else changes; `whole` tokens use up the limits, as
+    far as these go by the token."""
 
     what: str
     gives_up: str
     patch: dict[str, Any]
     share: float = 1.0
+    whole: float = 0.0
 
     @property
     def told(self) -> tuple[str, str]:
@@ -131,7 +133,10 @@ def nearest(ask: Asked, options: Sequence[ClusterOption], best: Best) -> list[Ne
     elsewhere = [(each, option) for option in others.values() if (each := _fewer_tokens(ask, plain, option))]
     for change, option in [*_most_first(fewer), *_most_first(elsewhere)]:
         device = next(device for device in ask.devices if device.id == option.accelerator)
-        choice = _tried(replace(asking, devices=[device], count=option.count), change, best)
+        there = replace(asking, devices=[device], count=option.count)
+        choice = _tried(there, change, best)
+        if choice is not None and not choice.within and (less := _still_fewer(ask, change, choice.option)):
+            change, choice = less, _tried(there, less, best)
         if choice is not None and choice.within:
             plans.append(_near(change, choice.option))
         if len(plans) == _NEAREST:
@@ -203,15 +208,29 @@ def _fewer_tokens(ask: Asked, change: _Change, option: ClusterOption) -> _Change
     times = missed(ask, option.spent_usd, option.hours)
     if not 1.0 < times < math.inf:
         return None
-    # A little below, as the layouts that fit are estimated exactly only afterwards; a step that is begun is paid whole.
+    return _with_tokens(replace(change, whole=workload.dataset_tokens / times), workload.dataset_tokens, option)
+
+
+def _still_fewer(ask: Asked, change: _Change, option: ClusterOption) -> _Change | None:
+    """A change that takes fewer tokens, as `option` has it, and still misses the limits: what does not go by the token
+    (starting, the last checkpoint) leaves so many less. None where it leaves none."""
+    beyond = missed(ask, option.spent_usd, option.hours) - 1.0
+    tokens = ask.plan.training.dataset_tokens
+    if not tokens or not 0.0 < beyond < change.share * tokens / change.whole:
+        return None
+    return _with_tokens(replace(change, whole=change.share * tokens - beyond * change.whole), tokens, option)
+
+
+def _with_tokens(change: _Change, dataset: float, option: ClusterOption) -> _Change | None:
+    """A little below `whole` tokens, as the layouts that fit are estimated exactly only afterwards, in whole steps, as
+    one that is begun is paid whole."""
     step = (option.tokens_per_s or 0.0) * (option.step_s or 0.0)
-    tokens = math.floor(0.99 * workload.dataset_tokens / times / step) * step if step else 0.0
+    tokens = math.floor(0.99 * change.whole / step) * step if step else 0.0
     if not tokens:
         return None
     digit = 10.0 ** (math.floor(math.log10(tokens)) - 1)
     tokens = math.floor(tokens / digit) * digit
-    share = tokens / workload.dataset_tokens
-    return replace(change, share=share, patch=change.patch | {"workload.dataset_tokens": tokens})
+    return replace(change, share=tokens / dataset, patch=change.patch | {"workload.dataset_tokens": tokens})
 
 
 def _beyond(ask: Asked, option: ClusterOption) -> Iterator[str]:
