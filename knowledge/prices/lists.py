@@ -432,6 +432,15 @@ _GOOGLE = {
     "OnDemand": "usd_per_hour", "Preemptible": "spot_usd_per_hour", "Commit1Yr": "reserved_usd_per_hour",
     "Commit3Yr": "reserved_3y_usd_per_hour",
 }  # fmt: skip
+# What Google's descriptions have around a device: how it is bought, its series, how it is counted, and the network by
+# which A3 Mega (called Plus as well) differs from A3 High.
+_GOOGLE_AROUND = re.compile(
+    r"(?i)attached to Spot Preemptible VMs|Spot Preemptible|Commitment v1:|Reserved(?= Nvidia)|\bGPUs?\b"
+    r"|\b[AG]\d\w{0,2}(?: Ultra| Mega| High| Max| Edge| Plus)?(?= Nvidia)"
+    r"|\(\d+ gpu slice\)|(?<=H100 80GB )(?:Mega|Plus)\b"
+)
+# Devices that Google calls otherwise than others do (cloud.google.com/compute/gpus-pricing): A2 Standard's and G4's.
+_GOOGLE_DEVICES = {"nvidia tesla a100": "a100-sxm-40gb", "rtx 6000 96gb": "rtx-pro-6000-blackwell-server"}
 _ALONE = "the accelerator alone: cores, memory and disks of its machine come on top"
 
 
@@ -447,15 +456,14 @@ def _google(skus: Iterable[Any]) -> ReadList:
         if group not in ("GPU", "TPU") or kind is None:
             listing.left_out[_NO_ACCELERATOR] += 1
             continue
-        name = text.partition(" running in ")[0].replace("attached to Spot Preemptible VMs", "")
-        for word in ("Spot Preemptible", "Commitment v1:", "GPU", "Gpu"):
-            name = name.replace(word, " ")
-        machine, amount = _machine(" ".join(name.split()), 1), _google_hour(sku)
+        name = _GOOGLE_AROUND.sub(" ", re.split(r" (?:running )?in ", text)[0])
+        name = " ".join(name.split())
+        machine, amount = _machine(_GOOGLE_DEVICES.get(name.casefold(), name), 1), _google_hour(sku)
         if machine is None or amount is None:
             listing.left_out[_UNKNOWN if machine is None else _NO_PRICE] += 1
             continue
         for region in _list(sku.get("serviceRegions")) or [None]:
-            instance = f"{' '.join(name.split())} (per {'chip' if group == 'TPU' else 'GPU'})"
+            instance = f"{name} (per {'chip' if group == 'TPU' else 'GPU'})"
             listed = by_place.setdefault(
                 (instance, str(region)),
                 ListedPrice("GCP", instance, machine, region, notes=_ALONE if group == "GPU" else None),

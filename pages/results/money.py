@@ -198,7 +198,8 @@ def _price(result: CostEstimate) -> str:
 
 def _cost_verdict(result: CostEstimate) -> Headline:
     within = (result.within_budget, result.within_deadline, result.within_device_hours)
-    has_limits = any(keeps is not None for keeps in within) or result.credits is not None
+    limited = (*within, result.credits, result.elapsed_hours)
+    has_limits = any(each is not None for each in limited)
     limits = limit_words(Plan.model_validate(result.plan).goal if has_limits else None, result)
     broken = list(limits.broken)
     if not limits.broken and result.within_budget is False:

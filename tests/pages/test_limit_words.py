@@ -9,7 +9,9 @@ import pytest
 
 from estimator.plan.schema import Goal
 from pages.answers.lead import verdict
+from pages.blocks import Headline
 from pages.results.limits import limit_words
+from pages.results.money import cost
 from planner import clock
 from planner.money.cost import CostRequest, estimate_cost
 
@@ -59,3 +61,11 @@ def test_a_verdict_with_a_warning_is_in_doubt_and_one_that_fails_is_bad() -> Non
     assert doubtful.tone == "beware"
     assert doubtful.more == "Beyond what was measured."
     assert verdict("None fits.", False, ["beyond what was measured"]).tone == "bad"
+
+
+def test_a_cost_with_machines_free_for_some_hours_says_when_the_run_is_done() -> None:
+    asked = {"model": "llama-3.1-8b", "accelerator": "h100", "count": 8, "dataset_tokens": 30e9}
+    bill = estimate_cost(CostRequest.model_validate(asked | {"hours_per_day": 8, "days_per_week": 5}))
+    words = next(block for block in cost(bill) if isinstance(block, Headline)).text
+    assert "after the start, with machines free 8 hours a day, 5 days a week" in words
+    assert bill.elapsed_hours > 3 * bill.hours

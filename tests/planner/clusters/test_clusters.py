@@ -461,6 +461,7 @@ def test_nobody_pays_for_hours_that_are_not_waited_for():
         ({"deadline_h": 0.5, "budget_usd": 60}, {}),
         ({"budget_usd": 20}, {"stage": "pretrain"}),
         ({"budget_usd": 1}, {"stage": "pretrain", "precision": "fp8"}),
+        ({"budget_usd": 20}, {"dataset_tokens": 1e12}),  # starting is as dear as all that is left of the data
     ],
 )
 def test_a_hopeless_budget_gets_plans_that_are_not(limits, run):

@@ -210,20 +210,39 @@ def test_azure_reservations_are_of_the_whole_term(tmp_path: Path) -> None:
     assert (row.reserved_usd_per_hour, row.long_usd_per_hour) == (pytest.approx(60.0), pytest.approx(40.0))
 
 
-def test_google_skus_are_of_the_accelerator_alone_and_say_so(tmp_path: Path) -> None:
-    def sku(usage: str, units: str, nanos: int, text: str = "Nvidia H100 80GB GPU running in Americas") -> object:
-        price = {"currencyCode": "USD", "units": units, "nanos": nanos}
-        return {
-            "description": text,
-            "category": {"resourceFamily": "Compute", "resourceGroup": "GPU", "usageType": usage},
-            "serviceRegions": ["us-central1"],
-            "pricingInfo": [{"pricingExpression": {"tieredRates": [{"unitPrice": price}]}}],
-        }
+def _google_sku(usage: str, units: str, nanos: int, text: str = "Nvidia H100 80GB GPU running in Americas") -> object:
+    price = {"currencyCode": "USD", "units": units, "nanos": nanos}
+    return {
+        "description": text,
+        "category": {"resourceFamily": "Compute", "resourceGroup": "GPU", "usageType": usage},
+        "serviceRegions": ["us-central1"],
+        "pricingInfo": [{"pricingExpression": {"tieredRates": [{"unitPrice": price}]}}],
+    }
 
+
+@pytest.mark.parametrize(
+    ("text", "device"),
+    [
+        ("Nvidia Tesla A100 GPU running in Americas", "a100-sxm-40gb"),
+        ("Nvidia Tesla A100 80GB GPU running in Americas", "a100-sxm-80gb"),
+        ("Nvidia H100 80GB Mega GPU running in Iowa", "h100-sxm"),
+        ("A3 Plus Nvidia H100 80GB GPU running in Iowa", "h100-sxm"),
+        ("Reserved Nvidia H100 80GB Mega GPU in Iowa", "h100-sxm"),
+        ("Spot Preemptible A4 Nvidia B200 (1 gpu slice) running in Americas", "b200-sxm"),
+        ("RTX 6000 96GB running in Americas", "rtx-pro-6000-blackwell-server"),
+    ],
+)
+def test_what_google_says_around_a_device_is_no_part_of_it(tmp_path: Path, text: str, device: str) -> None:
+    update_prices(_saved(tmp_path, "google.json", {"skus": [_google_sku("OnDemand", "9", 0, text)]}))
+    (row,) = [each for each in prices(provider="GCP") if each.notes.startswith("the accelerator alone")]
+    assert row.accelerator == device
+
+
+def test_google_skus_are_of_the_accelerator_alone_and_say_so(tmp_path: Path) -> None:
     skus = [
-        sku("OnDemand", "9", 796000000),
-        sku("Preemptible", "3", 0),
-        sku("OnDemand", "1", 0, "N1 Core running in X"),
+        _google_sku("OnDemand", "9", 796000000),
+        _google_sku("Preemptible", "3", 0),
+        _google_sku("OnDemand", "1", 0, "N1 Core running in X"),
     ]
     updated = update_prices(_saved(tmp_path, "google.json", {"skus": skus}))
     (row,) = [each for each in prices(provider="GCP") if each.notes.startswith("the accelerator alone")]
