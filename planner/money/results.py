@@ -217,7 +217,9 @@ class CostEstimate(Warned):
     usd_per_million_tokens: float | None = Field(description="Of serving: prompt and output tokens alike.")
     usd_per_million_output_tokens: float | None = Field(default=None, description="Of serving.")
     usd_per_million_requests: float | None = Field(default=None, description="Of serving.")
-    usd_per_month: float | None = Field(default=None, description="Of serving: 730 hours, or those of use.")
+    usd_per_month: float | None = Field(
+        default=None, description="730 hours, or those of use; of runs longer than that."
+    )
     region: str | None = Field(default=None, description="Whose electricity the energy figures are of.")
     kwh: float | None
     co2_kg: float | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from estimator.money.cost import HOURS_PER_MONTH
 from estimator.plan.schema import Plan
 from planner.asked.money import CostTerms
 from planner.money.bill import Work, bill, paid, per
@@ -62,6 +63,9 @@ def bill_of(plan: Plan, terms: CostTerms, wanted: Wanted = NOTHING, known: Plann
         cost.parts += stored.parts
     for name, value in elapsed(planned.job.plan.goal, (cost.hours, cost.low_hours, cost.high_hours)).items():
         setattr(cost, name, value)
+    free_month_h = HOURS_PER_MONTH * planned.job.plan.goal.free_share
+    if cost.usd_per_hour is not None and clock.hours > free_month_h:
+        cost.usd_per_month = cost.usd_per_hour * free_month_h
     cost.credits = credit_use(planned.job.plan.goal, cost)
     cost.usd_per_step, cost.usd_per_epoch = per(cost.usd, run.steps), per(cost.usd, cost.epochs)
     cost.usd_per_million_tokens = per(cost.usd, run.tokens / 1e6)

@@ -68,4 +68,5 @@ def test_a_cost_with_machines_free_for_some_hours_says_when_the_run_is_done() ->
     bill = estimate_cost(CostRequest.model_validate(asked | {"hours_per_day": 8, "days_per_week": 5}))
     words = next(block for block in cost(bill) if isinstance(block, Headline)).text
     assert "after the start, with machines free 8 hours a day, 5 days a week" in words
+    assert bill.elapsed_hours is not None
     assert bill.elapsed_hours > 3 * bill.hours

@@ -314,3 +314,10 @@ def test_a_rented_month_is_of_the_hours_that_are_served_in() -> None:
     assert office["usd_per_million_tokens"] == pytest.approx(whole["usd_per_million_tokens"])
     estimated = call("estimate_inference", {"plan": office["plan"]})
     assert estimated["cost"]["usd_per_month"] == pytest.approx(office["usd_per_month"])
+
+
+def test_a_run_of_months_has_a_monthly_bill() -> None:
+    long = call("estimate_cost", TRAIN | {"dataset_tokens": 1e12})
+    assert long["hours"] > 730
+    assert long["usd_per_month"] == pytest.approx(730 * long["usd_per_hour"])
+    assert call("estimate_cost", TRAIN)["usd_per_month"] is None
