@@ -73,6 +73,11 @@ def is_unstarted(name: str) -> bool:
     return name in framework_tables()["unstarted"]
 
 
+def frameworks_on(accelerator: Accelerator) -> list[str]:
+    """The frameworks that run on a device and can be moved to, the most used first."""
+    return [name for name in framework_tables()["searched"] if runs_on(name, accelerator)]
+
+
 def able_frameworks(training: Training, accelerator: Accelerator, method: str | None = None) -> list[str]:
     """The frameworks that a plan can be moved to, the most used first."""
     return [name for name in framework_tables()["searched"] if offers(name, training, accelerator, method)]

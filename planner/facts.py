@@ -10,11 +10,14 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.vision import image
 from estimator.search.layouts import valid_tp
+from knowledge.engines import engine, engines_known
+from knowledge.engines import runs_on as engine_runs_on
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
 from knowledge.models.catalogue import ModelFacts, facts_of, find_architecture, find_model
 from knowledge.models.weight_formats import plan_format
 from knowledge.names import Match
+from knowledge.offers import frameworks_on
 from knowledge.prices.age import is_stale
 from knowledge.prices.book import prices
 from knowledge.prices.kin import kin_price, kin_purchase
@@ -138,8 +141,20 @@ def describe_hardware(request: HardwareQuestion) -> HardwareDescription:
         name_score=round(match.score, 2),
         name_runner_up=match.runner_up,
         assumptions=how_read(match),
-        notes=[*([device.notes] if device.notes else []), *rejected_rows_of(device.id), *rejected_prices_of(device.id)],
+        notes=[
+            *([device.notes] if device.notes else []),
+            *_programs(device),
+            *rejected_rows_of(device.id),
+            *rejected_prices_of(device.id),
+        ],
     )
+
+
+def _programs(device: Accelerator) -> list[str]:
+    """Which frameworks and engines run on it, the most used first."""
+    engines = [name for name in engines_known() if engine_runs_on(engine(name, accelerator=device), device)]
+    by_use = {"trains with": frameworks_on(device), "serves with": engines}
+    return [f"{how} {', '.join(names)}" if names else f"nothing known {how}" for how, names in by_use.items()]
 
 
 def _sold(device: Accelerator) -> BoughtDevice | None:

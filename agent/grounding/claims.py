@@ -20,8 +20,12 @@ _SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
-    r"\b(?:not(?!\s+only)|never|no|cannot|without|nor|neither|hardly|unable|nothing|none|fail(?:s|ed)?)\b|n[’']t\b",
+    r"\b(?:not(?!\s+only)|never|no|cannot|without|nor|neither|hardly|unable|nothing|none|unlikely|rarely|fail(?:s|ed)?)\b|n[’']t\b",
     re.IGNORECASE,
+)
+# What denies what stands before it: "OOM is unlikely".
+_DENIED = re.compile(
+    r"\W*(?:\w+\s+)?(?:is|are|will|does|do)(?:n[’']t|\s+(?:be\s+)?(?:not|unlikely|never))\b", re.IGNORECASE
 )
 # So many words before what is said are looked at for what denies it.
 _REACH = 6
@@ -30,13 +34,14 @@ _UP_TO = r"(?:[\w’'-]+\s+){0,2}"
 _WITHIN = r"within|inside|under|below|less\s+than|smaller\s+than"
 _OVER = r"over|above|beyond|past|more\s+than|(?:larg|bigg|great|high)er\s+than|exceed(?:s|ed|ing)?"
 _GOOD = (
-    r"enough|sufficient(?:ly)?|suffices?|plenty|ample|spare|fine|ok(?:ay)?|good|comfortabl[ey]|left|safe(?:ly)?|met|"
+    r"enough|adequate|sufficient(?:ly)?|suffices?|plenty|ample|spare|fine|ok(?:ay)?|good|comfortabl[ey]|left|safe(?:ly)?|met|"
     r"meets?"
 )
 _BAD = (
-    r"insufficient|inadequate|short\s+(?:of|on)|lack(?:s|ing)?|problems?|issues?|troubles?|concerns?|exceed(?:s|ed|ing)?|"
+    r"insufficient|inadequate|short\s+(?:of|on)|runs?\s+out|lack(?:s|ing)?|problems?|issues?|troubles?|concerns?|exceed(?:s|ed|ing)?|"
     r"miss(?:es|ed)?|violat(?:es|ed)|broken|too\s+\w+"
 )
+_HOLD = r"(?:hold|handle|accommodate|cover|swallow)s?"
 _CARD = r"(?:card|gpu|device|accelerator|machine|board)s?"
 
 
@@ -76,7 +81,7 @@ class Claims:
         if match is None:
             return None
         before = " ".join(clause[: match.start()].split()[-_REACH:])
-        denials = sum(1 for _ in _NEGATION.finditer(before))
+        denials = sum(1 for _ in _NEGATION.finditer(before)) + bool(_DENIED.match(clause, match.end()))
         return (match["good"] is not None) != bool(denials % 2)
 
 
@@ -96,12 +101,12 @@ CLAIMS = {
         rf"what\s+{_OF}{_CARD}\s+(?:has|have|offers?|holds?)|\d+(?:\.\d+)?\s?gi?b",
         good=rf"fit(?:s|ting)?(?!\s+(?:in|into|within|inside|under)?\s*{_OF}?{_UP_TO}{_OTHER_LIMITS}\b)|"
         rf"squeez(?:es|ed)\s+(?:in|on)(?:to)?|goes\s+on(?:to)?\s+{_OF}?{_CARD}|(?:head)?room|"
-        rf"(?:{_CARD}|it)\s+(?:can\s+|will\s+)?(?:hold|handle|accommodate)s?(?!\s+(?:\d|up))|"
+        rf"(?:{_CARD}|it|\d+\s?gi?b|[a-z]+\d+)\s+(?:(?:can|will)\s+)?{_HOLD}(?!\s+(?:\d|up))|"
         r"leaves?\s+(?:\S+\s+){0,5}(?:free|spare|unused)",
-        bad=rf"(?:{_CARD}|it)\s+(?:cannot|can['’]t|won['’]t|doesn['’]t|(?:can|will|does|do)\s+not)\s+"
-        r"(?:hold|handle|accommodate)|{_CARD}\s+is\s+too\s+small|oom|out[\s-]of[\s-](?:\w+[\s-])?(?:memory|vram)|overflow(?:s|ed)?|blows?\s+past|"
+        bad=rf"(?:{_CARD}|it)\s+(?:cannot|can['’]t|won['’]t|doesn['’]t|(?:can|will|does|do)\s+not)\s+{_HOLD}|"
+        rf"{_CARD}\s+(?:is|are)\s+too\s+small|{_CARD}\s+falls?\s+short|(?:bigg|larg)er\s+{_CARD}|oom|out[\s-]of[\s-](?:\w+[\s-])?(?:memory|vram)|overflow(?:s|ed)?|blows?\s+past|"
         rf"too\s+(?:large|big)|more\s+(?:\w+\s+){{0,2}}than\s+{_OF}?{_UP_TO}(?:has|have|offers?|holds?|available|there\s+is)",
-        good_asked=r"feasible|possible|doable|works?(?!\s+(?:in|by|like|as))|viable|enough|suffices?|plenty|no\s+problem",
+        good_asked=r"(?:will|just)\s+(?:do|fine)|up\s+to\s+(?:it|this|that|the\s+\w+)|within\s+reach|go\s+ahead|feasible|possible|doable|works?(?!\s+(?:in|by|like|as))|viable|enough|suffices?|plenty|no\s+problem",
         bad_asked=r"infeasible|impossible|more\s+(?:gpu|card|device)s|more\s+than\s+(?:one|a\s+single)",
     ),
     "meets_slo": Claims(

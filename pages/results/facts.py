@@ -249,7 +249,8 @@ def _sold(row: HardwareDescription) -> str:
 
 _HARDWARE: tuple[Column, ...] = (
     "memory_bytes", "usable_bytes", "memory_bandwidth_bytes_per_s", ("TFLOP/s, dense", _rates), ("link", _link),
-    "host_link_bytes_per_s", "per_node", "tdp_w", ("family", lambda row: f"{row.vendor} {row.family}"),
+    "host_link_bytes_per_s", "per_node", "tdp_w", ("cores", lambda row: f"{row.cores:,}" if row.cores else NONE),
+    ("family", lambda row: f"{row.vendor} {row.family}"),
     ("no price known; similar devices cost", _kin), ("sold for", _sold), "source", ("read from the name", _reading),
 )  # fmt: skip
 

@@ -74,20 +74,23 @@ suffices.|This will work on your card.|The run is well below the limit of the de
 the card's capacity.|There's headroom to spare.|It squeezes in.|The model goes onto the card.|Your GPU
 handles it.|The memory is sufficient.|Memory use stays below what the device has.|It leaves 10 % free.|No
 memory problem here.|It isn't too large.|You will have memory left over.|This is feasible.|You won't run
-out of VRAM.|The GPU's memory suffices for this.|It will not run out of memory.""",
+out of VRAM.|The GPU's memory suffices for this.|It will not run out of memory.|80 GB covers it.|OOM is unlikely.|VRAM
+is
+adequate.|A lone H100 will do.|Your hardware is up to the task.|It is within reach of one H100.""",
         """It will not sit within the card's memory.|The memory is insufficient.|Memory is a problem.|It overflows
 the card.|You'll need more than one GPU.|It needs more memory than the card has.|The card's memory is not
 enough.|It is larger than the memory of the card.|It blows past the 80 GB.|There isn't room.|You run
 short of memory.|The GPU cannot hold it.|This is infeasible.|It doesn't work on that card.|The model is
 too big for the GPU.|It is impossible on this card.|One card does not suffice.|This crashes with an
-out-of-memory error.|It is over the card's capacity, sadly.""",
+out-of-memory error.|It is over the card's capacity, sadly.|The card is too small.|One card falls short.|It
+needs a bigger GPU.|Memory runs out.|A single GPU is not up to it.""",
         """Memory is the bottleneck, not compute.|KV cache takes more memory than the weights.|The activations
 exceed the weights.|It takes over 60 GiB of memory.|No offload is needed.|More than 8 sequences would not
 fit.|That is a problem for latency.|It is not the memory that limits you.|The batch is too small for
 tensor cores.|The optimizer states lie outside the GPU, in host memory.|It fits in the budget.|The speed
 is fine.|That is possible with more cards.|The host memory is sufficient for offloading.|If you use
 QLoRA, it fits.|Memory needed: 1,100 GiB.|It can handle 64 users.|Checkpointing works in 5 minutes.|The
-weights are in the GPU's memory.""",
+weights are in the GPU's memory.|The H100 takes half the time.|Time runs out on Friday.""",
     ),
     "within_budget": (
         """It stays within budget.|You can afford it.|It costs less than the budget.|The budget is enough.|It is
