@@ -8,7 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from estimator.errors import STEERING
 
 FORMAT = "shardwise-run/1"
 # Steps that are kept of a run: enough for any plot.
@@ -22,6 +24,15 @@ PeakKind = Literal["allocated", "reserved", "nvidia-smi", "unknown"]
 # Beyond it a figure is a slip of whoever wrote it down; the largest that are, bytes and tokens, are far below.
 MOST = 1e18
 Measured = Annotated[float, Field(ge=0, le=MOST)]
+
+
+def _printable(text: str) -> str:
+    """Without what a terminal or a reader would take for more than text: escapes, and marks that turn its direction."""
+    return STEERING.sub(" ", text)
+
+
+# What people and programs called a run and said of it: files of it travel.
+Told = Annotated[str, AfterValidator(_printable)]
 
 
 def can_be(value: float) -> bool:
@@ -68,9 +79,9 @@ class MeasuredRun(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     format: Literal["shardwise-run/1"] = FORMAT
-    name: str = Field(default="", max_length=200, description="What its owner calls it.")
+    name: Told = Field(default="", max_length=200, description="What its owner calls it.")
     kind: Literal["training", "serving"] = "training"
-    source: str = Field(
+    source: Told = Field(
         default="number", max_length=400, description="Where it is from: a log's kind and file, or 'number'."
     )
     date: str | None = Field(
@@ -90,10 +101,10 @@ class MeasuredRun(BaseModel):
     peak_kind: PeakKind = Field(default="unknown", description="Counter of peak_bytes.")
     steps: int | None = Field(default=None, ge=0, description="Steps of the steady part that the figures are of.")
     start_s: Measured | None = Field(default=None, description="Start-up: what the first steps took beyond later ones.")
-    software: dict[str, str] = Field(default_factory=dict, description="Versions by name, e.g. {torch: 2.9.0}.")
-    findings: list[str] = Field(default_factory=list, description="What does not belong together, or stands out.")
-    tags: list[str] = Field(default_factory=list)
-    note: str = Field(default="", max_length=2000)
+    software: dict[Told, Told] = Field(default_factory=dict, description="Versions by name, e.g. {torch: 2.9.0}.")
+    findings: list[Told] = Field(default_factory=list, description="What does not belong together, or stands out.")
+    tags: list[Told] = Field(default_factory=list)
+    note: Told = Field(default="", max_length=2000)
     series: StepSeries = Field(default_factory=StepSeries)
 
     @property

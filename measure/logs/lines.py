@@ -16,7 +16,7 @@ Row = dict[str, float]
 _DIGIT = re.compile(r"\d")
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 # `name: number` and `name=number`; the name holds spaces, the number may have thousands set apart and a unit behind it.
-_NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf|-inf|NaN|Infinity"
+_NUMBER = r"[-+]?(?:\d++(?:,\d++)*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?|nan|inf|-inf|NaN|Infinity"
 _UNIT = r"(?: ?(GiB|GB|MiB|MB|ms|sec|s|[KMGBT]|%)(?![A-Za-z]))?"
 _PAIR = re.compile(
     rf"([A-Za-z_][\w /().@%-]{{0,60}}?)['\"]?[ \t]*[:=][ \t]*(?:np\.float\d+\()?['\"]?\[{{0,2}}({_NUMBER})"
@@ -26,14 +26,16 @@ _PAIR = re.compile(
 _BESIDE = re.compile(rf"(?<![\w./-])([A-Za-z][\w/-]*(?: [A-Za-z]+)?) ({_NUMBER}){_UNIT}(?![\w/])")
 # The rate of a device behind that of all of them, and the rate that names its unit alone.
 _EACH = re.compile(r"\(([\d.,]+)/gpu\)")
-_TFLOPS = re.compile(r"([\d.]+) ?(?:MODEL_)?TFLOP/s/GPU(?!\))")
+_TFLOPS = re.compile(r"(?<![\d.])([\d.]{1,20}) ?(?:MODEL_)?TFLOP/s/GPU(?!\))")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0}
 # What programs call the seconds of a step, or those since the start.
 _TIMES = {"dt": "step_s", "time": "time_s"}
 _MANY = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 _TIMINGS = re.compile(rf"train_step_timing in s: \[((?:{_NUMBER}|[, ])+)")
 # Seconds that their unit alone names: (57.126 sec/step), 812 ms/iter.
-_EACH_STEP = re.compile(rf"({_NUMBER}) ?(ms|s|secs?|seconds?) ?(?:/|per) ?(?:step|iter|iteration)\b")
+_EACH_STEP = re.compile(
+    r"(?<![\w.,])(\d{1,9}(?:\.\d{1,12})?) ?(ms|s|secs?|seconds?) ?(?:/|per) ?(?:step|iter|iteration)\b"
+)
 # Objects of several steps that were pasted as one line.
 _BETWEEN = re.compile(r"(?<=\}) +(?=\{')")
 # A number that its unit alone names, and a share (llm.c, train_gpt2.cu).

@@ -34,7 +34,7 @@ _NAMES = re.compile(r"benchmarks\.json|mlperf_log_summary\.txt|(vllm|sglang|open
 _LATENCIES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e", "e2e_latency": "e2e"}
 _SHARES = {"mean": "", "median": "_p50", "p90": "_p90", "p95": "_p95", "p99": "_p99"}
 _ENGINES = {"vllm": "vllm", "sglang": "sglang", "trt": "trtllm", "tensorrt": "trtllm"}
-_LINE = re.compile(r"^\s*(?:#|\*)?\s*([A-Za-z0-9[][^:=\n]{2,60}?)\s*:\s+(\S.*?)\s*$", re.MULTILINE)
+_LINE = re.compile(r"^[ \t]*+(?:[#*][ \t]*+)?([A-Za-z0-9[][^:=\n]{2,60}?)[ \t]*+:[ \t]++(\S[^\n]*)$", re.MULTILINE)
 # Printed labels in lower case: (our figure or plan field, what a printed number is to be divided by).
 _PRINTED: Mapping[str, tuple[str, float]] = {
     "request throughput (req/s)": ("requests_per_s", 1.0),
@@ -326,7 +326,7 @@ def _of_print(text: str, name: str, flags: Mapping[str, str]) -> MeasuredRun | N
     of_sglang = "E2E Latency (ms)" in text
     program = "MLPerf LoadGen" if of_mlperf else "trtllm-bench" if of_trtllm else "sglang.bench_serving"
     served = _Served(program if of_mlperf or of_trtllm or of_sglang else "vllm bench serve", name)
-    values = {label.lower(): value for label, value in _LINE.findall(text)}
+    values = {label.lower(): value.strip() for label, value in _LINE.findall(text)}
     for label, (ours, unit) in _PRINTED.items():
         served.figure(ours, values.get(label), unit)
     for label, ours in _COUNTED.items():

@@ -15,6 +15,7 @@ from estimator.errors import PlanError
 from measure.history import exchange, store
 from measure.history.run import MeasuredRun, StepSeries, quartiles
 from measure.logs.reading import read, read_text
+from tui.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -148,3 +149,11 @@ def test_figures_that_cannot_be_are_left_out_of_a_log() -> None:
     kept = read_text(served)
     assert kept.figures == {"requests_per_s": 3.0}
     assert "output_len" not in kept.plan["workload"]
+
+
+def test_what_a_shared_run_is_called_steers_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "shared.json"
+    path.write_text(exchange.written([run(name="a\x1b[31m\x9b\u202eb", tags=["\x1b]0;x\x07"])], "json"))
+    assert main(["measure", "add", str(path)]) == 0
+    assert main(["measure", "export", "--format", "csv"]) == 0
+    assert not set(capsys.readouterr().out) & set("\x1b\x9b\u202e\x07")

@@ -15,6 +15,7 @@ from measure.history.run import MeasuredRun
 from measure.logs.reading import read
 from pages.answers.page import page_of
 from pages.rendering import terminal
+from pages.rendering.clean import one_line
 from pages.rendering.drawing import sheet
 from pages.rendering.html import page
 from pages.results.runs import history
@@ -75,7 +76,7 @@ def _add(arguments: argparse.Namespace) -> None:
         for run in runs
     ]
     for id, each in zip(store.add(kept), kept, strict=True):
-        print(f"{id}  {each.name or each.source}")
+        print(f"{id}  {one_line(each.name or each.source)}")
 
 
 def _export(arguments: argparse.Namespace) -> None:
@@ -114,4 +115,4 @@ def _tag(arguments: argparse.Namespace) -> None:
 
 def _forget(arguments: argparse.Namespace) -> None:
     gone = store.remove(arguments.name)
-    print(f"{gone.id}  {gone.name or gone.source}".rstrip())
+    print(f"{gone.id}  {one_line(gone.name or gone.source)}".rstrip())
