@@ -27,9 +27,13 @@ def valid_tp(architecture: Architecture) -> list[int]:
 
 
 def splits_sequences(job: Job) -> bool:
-    """Whether the framework has context parallelism, and with the attention that the plan names."""
-    limits = job.framework.limits
-    return limits.cp and (not limits.split_attention or job.training.attention in ("flash", limits.split_attention))
+    """Whether the framework has context parallelism, and with the attention that the plan names: one that never holds
+    all scores (DeepSpeed, UlyssesSPAttentionHF.register_with_transformers; Megatron-core, DotProductAttention), except
+    under XLA, which splits any operator."""
+    limits, kernel = job.framework.limits, job.training.attention
+    if kernel == "eager" and job.framework.allocator == "caching":
+        return False
+    return limits.cp and (not limits.split_attention or kernel in ("flash", limits.split_attention))
 
 
 def splits_evenly(job: Job, cp: int) -> bool:
@@ -68,9 +72,9 @@ def check_given(job: Job) -> None:
             )
     if layout.cp and layout.cp > 1 and not splits_sequences(job):
         alone = job.framework.limits.split_attention
-        raise PlanError(
-            "workload.attention", f"{job.framework.name} splits sequences with {alone} alone", [alone, "flash"]
-        )
+        kernels = f"{alone} alone" if alone else "fused kernels alone"
+        problem = f"{job.framework.name} splits sequences with {kernels}"
+        raise PlanError("workload.attention", problem, [alone or "sdpa", "flash"])
     if layout.sequence_parallel and (layout.tp or 1) > 1 and not job.framework.limits.sequence_parallel:
         problem = f"{job.framework.name} keeps whole sequences on every tensor-parallel rank"
         raise PlanError("layout.sequence_parallel", problem, ["false"])

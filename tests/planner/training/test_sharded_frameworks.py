@@ -47,6 +47,18 @@ def test_no_other_attention_is_named_or_suggested_where_sequences_are_split() ->
     assert "flash3" in str(call("estimate_training", short)["improvements"])
 
 
+@pytest.mark.parametrize("framework", ["deepspeed", "megatron-lm", "ms-swift"])
+def test_scores_that_go_through_memory_are_of_whole_sequences(framework: str) -> None:
+    """DeepSpeed's Ulysses and Megatron's unfused attention refuse to split them; XLA splits any operator."""
+    plan = {"model": "huggyllama/llama-7b", "accelerator": "h100-sxm", "count": 8, "stage": "sft", "seq_len": 8192,
+            "global_batch": 8, "framework": framework, "attention": "eager"}  # fmt: skip
+    with pytest.raises(PlanError, match="splits sequences with fused kernels alone"):
+        call("estimate_training", plan | {"cp": 2})
+    assert call("estimate_training", plan)["plan"]["layout"]["cp"] == 1
+    tpu = plan | {"framework": "maxtext", "accelerator": "tpu-v5p", "stage": "pretrain", "cp": 2}
+    assert call("estimate_training", tpu)["plan"]["layout"]["cp"] == 2
+
+
 def test_megatron_shards_weights_where_zero_3_is_asked_for() -> None:
     plan = {"model": "meta-llama/Llama-3.1-8B", "count": 8, "stage": "pretrain", "seq_len": 4096, "micro_batch": 1,
             "global_batch": 128, "tp": 1, "pp": 1, "cp": 1, "recompute": "selective"}  # fmt: skip
