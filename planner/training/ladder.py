@@ -74,13 +74,13 @@ def names_of(plan: Plan, framework: str) -> list[str]:
 
 
 def rungs(plan: Plan) -> list[Concession]:
-    """What may be given up of the plan, the least first. Nothing where it names its framework, how devices share the
-    work, its recompute and what lies in host memory: then it is of a run as it is."""
-    layout = plan.layout
+    """What may be given up of the plan, the least first. Nothing but what generates samples where it names its
+    framework, how devices share the work, its recompute and what lies in host memory: then it is of a run as it is."""
+    layout, open_ones = plan.layout, [each for each in CONCESSIONS if each.left_open(plan.training)]
     shared = any(getattr(layout, name) is not None for name in ("tp", "pp", "cp", "dp", "zero_stage"))
     if plan.training.framework != "auto" and shared and None not in (layout.recompute, layout.offload):
-        return [CONCESSIONS[0]]
-    return [each for each in CONCESSIONS if each.same_training and each.left_open(plan.training)]
+        return [each for each in open_ones if set(each.changes) <= {"workload.rollout"}]
+    return [each for each in open_ones if each.same_training]
 
 
 def steps_down(plan: Plan, framework: str) -> Iterator[tuple[Mapping[str, Any], list[str]]]:

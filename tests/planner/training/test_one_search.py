@@ -36,7 +36,7 @@ def plans() -> Iterator[tuple[random.Random, Plan]]:
         accelerator, count = chance.choice(_CLUSTERS)
         workload = {
             "framework": chance.choice(_FRAMEWORKS),
-            "stage": chance.choice(["pretrain", "sft", "sft", "dpo"]),
+            "stage": chance.choice(["pretrain", "sft", "sft", "dpo", "grpo"]),
             "method": chance.choice(["full", "full", "lora"]),
             "seq_len": chance.choice([2048, 4096, 8192, 32768, 131072]),
             "global_batch": chance.choice([1, 8, 12, 64, 96, 512, 2048]),
