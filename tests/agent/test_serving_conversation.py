@@ -137,7 +137,8 @@ def test_which_of_all_and_what_is_faster() -> None:
     assert {"engine", "weight_dtype"} <= set(arguments(given))
     assert not {"engine", "weight_dtype", "engines", "weight_dtypes"} & set(arguments(which))
     assert names(faster) == ["estimate_inference", "check_fit"]
-    assert arguments(faster)["engine"] == "vllm"
+    # It is about what was found.
+    assert arguments(faster)["engine"] in which["answer"].partition("\n")[0]
     assert "A step waits for" in faster["answer"]
     assert "What would make it faster, each by itself" in faster["answer"]
     assert which["ungrounded"] == faster["ungrounded"] == []

@@ -115,7 +115,7 @@ SERVING: dict[str, dict[str, Any]] = {
     "little load": _of(L8, H100, 8, input_len=1000, output_len=300, request_rate=2, tp=1),
     "does not fit": _of(L70, H100, 1, input_len=1000, output_len=300, concurrency=16),
     "405B on a node": _of(L405, H100, 8, input_len=1000, output_len=300, concurrency=16, tp=4),
-    "tensor parallel across nodes": _of(L405, H100, 16, input_len=1000, output_len=300, concurrency=64, tp=16),
+    "tensor parallel across nodes": _of(L405, H100, 16, input_len=1000, output_len=300, concurrency=256, tp=16),
     "DeepSeek": _of(DEEPSEEK, "h200-sxm", 8, input_len=1000, output_len=1000, concurrency=512, tp=8, ep=1, dp=1,
                     weight_dtype="fp8"),
     "library": _of(L8, A100, 1, input_len=500, output_len=200, concurrency=16, engine="hf"),
