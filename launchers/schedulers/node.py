@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from launchers.devices import accelerator_of
+from launchers.devices import accelerator_of, is_cpu
 from launchers.launch.duration import duration
 from launchers.launch.names import one_line
 from launchers.launch.of_plan import Launch
@@ -15,8 +15,8 @@ from launchers.pieces import File, Start
 
 CORES_PER_DEVICE = 8
 """Host cores for each device's process and its data loaders, where a site says nothing."""
-_ASKED_CORES = 6
-"""Of these what a device's process asks for: the system needs some."""
+_SYSTEM_CORES = 2
+"""Of these what the system is left, of each device's, or of all where the processors are the devices (assumed)."""
 # What a host holds besides what is planned for it (assumed): page cache, data loaders, the program itself.
 _BESIDES = 1.25
 PORT = 29500
@@ -39,13 +39,25 @@ def environment_of(launch: Launch, start: Start) -> dict[str, str]:
     with which states on the host are updated by one core."""
     if launch.kind == "inference":
         return dict(start.environment)
-    threads = CORES_PER_DEVICE if launch.offload in ("optimizer", "params") else CORES_PER_DEVICE // 2
+    threads = _cores_each(launch)
+    if not is_cpu(launch) and launch.offload not in ("optimizer", "params"):
+        threads //= 2
     return {"OMP_NUM_THREADS": str(threads)} | dict(start.environment)
 
 
+def _cores_each(launch: Launch) -> int:
+    """Host cores of a device's process: all of a processor that is the device itself."""
+    return (accelerator_of(launch).cores if is_cpu(launch) else None) or CORES_PER_DEVICE
+
+
+def node_cores(launch: Launch) -> int:
+    """Host cores of a node's part of the run."""
+    return launch.node_devices * _cores_each(launch)
+
+
 def host_cores(launch: Launch) -> int:
-    """Cores that a node's part of the run asks for."""
-    return launch.node_devices * _ASKED_CORES
+    """Of these what it asks for, where the system needs some beside it."""
+    return max(1, node_cores(launch) - _SYSTEM_CORES * (1 if is_cpu(launch) else launch.node_devices))
 
 
 def host_gib(launch: Launch) -> int:

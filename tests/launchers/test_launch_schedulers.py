@@ -244,7 +244,7 @@ def test_devices_without_a_resource_are_refused():
     on_host = documents(
         "kubernetes-deployment", plan=serving(1, 1, cluster={"accelerator": "cpu-epyc-9654", "count": 1, "per_node": 1})
     )
-    assert "resources" not in pods(on_host["Deployment"])[0][1]["containers"][0]
+    assert {*pods(on_host["Deployment"])[0][1]["containers"][0]["resources"]["requests"]} == {"cpu", "memory"}
 
 
 def test_served_models_are_reached_through_a_service():
@@ -506,3 +506,14 @@ def test_hyperpod_replaces_a_node_and_the_job_goes_on():
     assert any("--auto-resume=1" in file.text for file in efa.files if file.target == "slurm")
     assert not any("--interconnect" in need for need in efa.needs_from_user)
     assert any("--interconnect" in need for need in render(plan, ["hyperpod"]).needs_from_user)
+
+
+def test_a_processor_that_is_the_device_gives_all_its_cores():
+    plan = complete({"cluster": {"accelerator": "cpu-epyc-9654", "count": 8, "per_node": 1}})
+    script = text(scheduled("slurm", plan))
+    assert "#SBATCH --cpus-per-task=96\n" in script
+    assert "export OMP_NUM_THREADS=96\n" in script
+    pods = yaml.safe_load_all(text(scheduled("kubernetes-jobset", plan, image="x:1")))
+    job = next(row for row in pods if row["kind"] == "JobSet")
+    pod = job["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    assert 90 < pod["containers"][0]["resources"]["requests"]["cpu"] < 96

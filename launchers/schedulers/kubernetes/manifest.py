@@ -150,13 +150,20 @@ def resources(manifest: Manifest) -> dict[str, Tree]:
     launch = manifest.launch
     word = word_of(launch, "kubernetes")
     if not word:
-        return {
-            "limits": {YamlNote("cpu: SET_ME  # the host processors are the plan's devices"): "", "memory": "SET_ME"}
-        }
+        # The host's processors are the plan's devices.
+        held = {"cpu": host_cores(launch), "memory": _planned_memory(launch) or "SET_ME"}
+        return {"limits": held, "requests": held}
     extended: dict[str, Tree] = {word: launch.node_devices}
     extended |= network_resources(launch, manifest.path, manifest.needs)
     held = extended | _host(launch)
     return {"limits": held, "requests": held}
+
+
+def _planned_memory(launch: Launch) -> str:
+    """What a processor's part is predicted to hold and a quarter more; '' where it is not known."""
+    if launch.prediction is None:
+        return ""
+    return f"{math.ceil(1.25 * launch.node_devices * launch.prediction.memory_bytes / 2**30)}Gi"
 
 
 def quoted_resources(launch: Launch) -> dict[str, Tree]:
@@ -183,10 +190,9 @@ def container(manifest: Manifest, name: str) -> dict[str, Tree]:
         "command": command(),
         "env": environment(manifest),
     }
-    if word_of(manifest.launch, "kubernetes"):
-        fields["resources"] = resources(manifest)
-    else:
-        manifest.needs.append(f"{manifest.path}: resources, the cores and the memory of one replica")
+    fields["resources"] = resources(manifest)
+    if not word_of(manifest.launch, "kubernetes"):
+        manifest.needs.append(f"{manifest.path}: resources, which assume a node of the plan's processors alone")
     return fields | mounts(manifest)
 
 

@@ -15,7 +15,7 @@ from launchers.launch.duration import SIGNAL_S, duration, restarts
 from launchers.launch.heading import scheduler_heading
 from launchers.launch.of_plan import Launch
 from launchers.pieces import File, Piece, Start
-from launchers.schedulers.node import CORES_PER_DEVICE, environment_of
+from launchers.schedulers.node import CORES_PER_DEVICE, environment_of, node_cores
 from launchers.shell.quoting import AS_WRITTEN, quoted
 
 PATH = "job.sbatch"
@@ -46,7 +46,7 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         ("--nodes", launch.nodes),
         ("--ntasks-per-node", 1),
         *([] if is_cpu(launch) else [("--gres", f"gpu:{launch.node_devices}")]),
-        ("--cpus-per-task", launch.node_devices * CORES_PER_DEVICE),
+        ("--cpus-per-task", node_cores(launch)),
         ("--time", slurm_time(hours)),
         ("--output", output),
         ("--open-mode", "append"),
@@ -67,7 +67,8 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
             needs.append(f"{PATH}: --{name}, if your site asks for it")
         else:
             lines.append(f"#SBATCH --{name}={value}")
-    lines += [f"# --time is {limit}. --cpus-per-task assumes {CORES_PER_DEVICE} host cores per device.", ""]
+    cores = "is all cores of the processors" if is_cpu(launch) else f"assumes {CORES_PER_DEVICE} host cores per device"
+    lines += [f"# --time is {limit}. --cpus-per-task {cores}.", ""]
     if run is not None and launch.site.time_limit_h is None:
         needs.append(f"{PATH}: --time, if your partition's limit is shorter: the job goes on from its last checkpoint")
     lines += [AS_WRITTEN, "set -euo pipefail", ""]
