@@ -141,6 +141,8 @@ class Steps:
 
 NEXT, READ_AS, UNREAD = "Next:", "Assumed:", "I could not place "
 """How what can be said next, how words were read, and what was not, begin in a lead."""
+DECIDES = "Key assumption"
+"""How a lead begins to say what decides it."""
 BEFORE, CHANGED = "Before → now", "Changed"
 """How a lead begins to say what a follow-up moved, and what is set otherwise."""
 

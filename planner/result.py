@@ -87,6 +87,7 @@ class Decisive(Result):
     figure: str = Field(description="The key of the figure that it is told by: the one that moves most.")
     fits: bool = Field(description="With the other value.")
     relaid: bool = Field(default=False, description="Whether the layout was chosen anew for it.")
+    started: bool = Field(default=True, description="Whether launch files have it with the other value.")
 
     def change(self, figure: str) -> float:
         """After over before, less one: 0.1 is 10 % more."""

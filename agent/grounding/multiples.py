@@ -13,10 +13,10 @@ _OF_ALL = r"(?=\s+(?:as|the|that|its|their|what)\b)"
 _VERBS = {"doubl": 2.0, "tripl": 3.0, "quadrupl": 4.0, "halv": 0.5}
 _ADVERBS = {"twice": 2.0, "thrice": 3.0, "double": 2.0, "triple": 3.0, "quadruple": 4.0}
 _FACTOR = r"(?:factor|speed-?up|slow-?down)\s+of\s+(?:(?:about|around|some|nearly|almost|roughly|over)\s+|~\s?)?"
-# '8x H100' and '8 x gpus' count devices.
+# '8x H100', '8 x tpu-v5p' and '8 x gpus' count devices.
 _COUNTED = r"(?:gpus?|cards?|devices?|accelerators?|nodes?|machines?|servers?|hosts?|rtx|tesla|nvidia|amd|instinct)\b"
 _BEHIND = re.compile(
-    rf"\s?[xX×](?!\w)(?!\s*{_COUNTED})(?=[*_]*\s*(?:$|[.,;:()!?|–—]|[a-z]+\b))|[\s-]?fold\b|\s?times{THAN}|\s?倍"
+    rf"\s?[xX×](?!\w)(?!\s*{_COUNTED})(?=[*_]*\s*(?:$|[.,;:()!?|–—]|[a-z]+\b(?!-[-\w]*\d)))|[\s-]?fold\b|\s?times{THAN}|\s?倍"
     r"|\s?(?:fois|veces)\b|\s?mal\s+so\b"
 )
 _BEFORE = re.compile(rf"\b{_FACTOR}\Z|(?<![\w×]\s)(?<!\w)[x×]\s?\Z", re.IGNORECASE)

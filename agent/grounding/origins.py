@@ -145,6 +145,9 @@ def keyed(result: Mapping[str, Any]) -> Iterator[tuple[str, Origin]]:
 def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
     """A number by the name of its field; inside `memory` and `time` the components carry no suffix."""
     key = path[-1] if path else ""
+    if len(path) > 1 and path[-2].startswith("least_"):
+        # The least of each device, by its name.
+        key = path[-2]
     yield from _size_or_time(value, key, path) or _share_or_own_unit(value, key, path) or _plain(value)
 
 

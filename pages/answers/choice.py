@@ -13,7 +13,7 @@ from pages.blocks import Aside, Block, Prose, capitalised
 from pages.results.basis import notes
 from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes, unserved
 from planner.serving.patience import beside, taken
-from planner.serving.results import BestServing, MlperfProjection, SizedServing
+from planner.serving.results import BestServing, MlperfProjection, ServingSize, SizedServing
 
 _MOST_ROWS, _MOST_REASONS = 5, 4
 _AIMS = {
@@ -89,20 +89,32 @@ def size(sized: SizedServing, month_usd: float | None = None) -> list[Block]:
     if one is None:
         head = f"None of the sizes tried serves {model_words(plan)} with {load}."
         return [verdict(head, False, more=" ".join(sized.why))]
-    price = "" if one.usd_per_hour is None else f", {figures.usd(one.usd_per_hour)} per hour"
+    rented = _rented(sized, one)
+    price = "" if one.usd_per_hour is None else f", {figures.usd(one.usd_per_hour)} per hour{rented}"
     copies = f"{figures.whole(one.replicas)} replicas" if one.replicas > 1 else "one replica"
     each = f"{figures.whole(one.devices_per_replica)} device{'s' if one.devices_per_replica > 1 else ''}"
     first = ""
     if month_usd is not None and one.usd_per_hour is not None:
-        first, price = f"{figures.usd(month_usd)} a month ({figures.usd(one.usd_per_hour)} an hour): ", ""
+        each_million = figures.known(one.usd_per_million_output_tokens, figures.usd)
+        hourly = f"{figures.usd(one.usd_per_hour)} an hour{rented}, {each_million} per million output tokens"
+        first, price = f"{figures.usd(month_usd)} a month ({hourly}): ", ""
     head = (
         f"{first}{figures.whole(one.devices)} x {one.accelerator} can serve {model_words(plan)} with {load}: "
         f"{copies} of {each} ({one.engine}, {one.weight_dtype}){price}."
     )
-    full = f"It is {figures.percent(one.utilisation)} used, limited by {_limit(one.limited_by)}."
+    full = f"Utilisation: {figures.percent(one.utilisation)}. Bottleneck: {_limit(one.limited_by)}."
     rows = sized.by_accelerator if len(sized.by_accelerator) > 1 else sized.sizes
     table = sizes(rows[:_MOST_ROWS]) if len(rows) > 1 else []
     return [verdict(head, True, sized.warnings, taken(sized.assumptions)), *table, Aside(full)]
+
+
+def _rented(sized: SizedServing, best: ServingSize) -> str:
+    """' for a machine of 8', where more devices have to be rented than are needed."""
+    offer = next((row for row in sized.offers if (row.provider, row.instance) == (best.provider, best.instance)), None)
+    if offer is None or offer.instances * offer.devices_per_instance <= best.devices:
+        return ""
+    many = "a machine" if offer.instances == 1 else f"{figures.whole(offer.instances)} machines"
+    return f" for {many} of {figures.whole(offer.devices_per_instance)}"
 
 
 def _limit(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from estimator.plan.schema import Goal, Inference
@@ -26,10 +27,18 @@ from pages.results.money import (
     winner_words,
 )
 from planner.clusters.options import cheaper, outlay_of
-from planner.clusters.results import UNMET, AutoConfigured, ClusterOption, LooserLimit, RecommendedCluster, from_whom
+from planner.clusters.results import (
+    UNMET,
+    AutoConfigured,
+    ClusterOption,
+    ClusterRejected,
+    LooserLimit,
+    RecommendedCluster,
+    from_whom,
+)
+from planner.clusters.verdicts import named
 
-_MOST_ROWS, _MOST_REASONS, _MOST_TARGETS = 6, 8, 5
-_MOST_OTHERS = 4
+_MOST_ROWS, _MOST_REASONS, _MOST_TARGETS, _MOST_OTHERS = 6, 8, 5, 4
 # Accelerators and reasons that are told where nothing is left, and reasons that say nothing of a run.
 _MOST_NAMES, _MOST_WHYS = 3, 2
 _NOT_TRIED = ("filtered", "not_offered", "not_tried", "no_framework")
@@ -45,7 +54,7 @@ _CHOICES = ("workload.method", "cluster.accelerator", "cluster.count", "workload
 
 
 def recommended(clusters: RecommendedCluster) -> list[Block]:
-    others = rejected([row for row in clusters.rejected if row.reason != "no_framework"][:_MOST_OTHERS])
+    others = rejected([row for row in clusters.rejected if row.reason != "no_framework"])
     if not clusters.options:
         return [Headline("No known cluster meets this.", False, _why_none(clusters)), *others]
     first = clusters.options[0]
@@ -93,6 +102,8 @@ def recommended(clusters: RecommendedCluster) -> list[Block]:
 
 def _why_none(clusters: RecommendedCluster) -> str:
     """Why the accelerators that were tried fell out, or else those that were asked about."""
+    if closest := _closest_outside(clusters.rejected):
+        return closest
     tried = [row for row in clusters.rejected if row.reason not in _NOT_TRIED]
     asked = [row for row in clusters.rejected if row.reason not in ("filtered", "no_framework")]
     rows = tried or asked or clusters.rejected
@@ -100,17 +111,33 @@ def _why_none(clusters: RecommendedCluster) -> str:
     return " ".join(told[:_MOST_WHYS])
 
 
+def _closest_outside(rejected: Sequence[ClusterRejected]) -> str:
+    """Of those that only a limit rules out, the one that comes nearest to it."""
+    for row in rejected:
+        over = {
+            "over_hourly": (row.least_usd_per_hour, "cheapest", "{} an hour", figures.usd),
+            "over_budget": (row.least_usd, "cheapest", "{}", figures.usd),
+            "past_deadline": (row.least_hours, "fastest", "{}", figures.hours),
+        }.get(row.reason)
+        if over and over[0]:
+            values, which, words, write = over
+            name = min(values, key=values.__getitem__)
+            return f"The {which} that could run it is {name}, at {words.format(write(values[name]))}."
+    return ""
+
+
 def _closest_change(clusters: RecommendedCluster) -> str:
     """What would change the first choice, of what is within the uncertainty if anything is."""
     row = min(clusters.winner_changes, key=lambda row: not row.within, default=None)
-    return winner_words(row).replace(_named(clusters.options[0]), "it") if row else ""
+    return winner_words(row).replace(named(clusters.options[0]), "it") if row else ""
 
 
 def _next(clusters: RecommendedCluster) -> list[Block]:
     """Where the rows below are of other plans, which of them is the first would be in doubt."""
     if clusters.nearest and not clusters.satisfied:
         return []
-    return [Steps(["take the first", "take the second" if len(clusters.options) > 1 else "write the files"])]
+    able = len(clusters.options) > 1 and clusters.options[1].launch_targets != []
+    return [Steps(["take the first", "take the second" if able else "write the files"])]
 
 
 def _of_first(clusters: RecommendedCluster) -> list[str]:

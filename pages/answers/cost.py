@@ -58,7 +58,7 @@ def training(cost: CostEstimate, budget_usd: float | None, deadline_h: float | N
 
 
 def beside(cost: CostEstimate) -> list[Block]:
-    """What the first lines say beside the price: owning against renting, what would be sooner, what more money buys."""
+    """What the first lines say beside the price: owning against renting, on spot, by the term."""
     sides: list[Block] = []
     if cost.price == "owned" and (pair := _own_and_rent(cost, cost.by_provider)):
         sides = [Prose(_cheaper_of(cost, *pair))]
@@ -66,7 +66,14 @@ def beside(cost: CostEstimate) -> list[Block]:
         sides = [Prose(text)]
     if cost.price in _TERMS and (text := _by_term(cost)):
         sides = [Prose(text)]
-    return [*own_money(cost), *sides, *_first_ways(cost.faster, FASTER), *_first_ways(cost.bought, BOUGHT)]
+    return [*own_money(cost), *sides]
+
+
+def sought(cost: CostEstimate) -> str:
+    """What would be sooner and what more money buys, of whoever asked that: 'Faster: 64 x h100-sxm, 5.0 hours for
+    $605.'"""
+    lines = (_line(_least_given_up(rows), title) for rows, title in ((cost.faster, FASTER), (cost.bought, BOUGHT)))
+    return " ".join(filter(None, lines))
 
 
 def _by_term(cost: CostEstimate) -> str:
@@ -114,7 +121,14 @@ def _cheapest_by_hour(cost: CostEstimate) -> ProviderCost | None:
 def first_savings(cost: CostEstimate, told: bool = False) -> list[Block]:
     """What would cost less, those first that keep the budget; without the first of them where that is `told`."""
     rows = _least_given_up(_savings(cost))
-    return _line(rows[1:], f"Also {CHEAPER.lower()}") if told else _line(rows, CHEAPER)
+    line = _line(rows[1:], f"Also {CHEAPER.lower()}") if told else _line(rows, CHEAPER)
+    return [Prose(titled(line))] if line else []
+
+
+def titled(line: str) -> str:
+    """The line as a paragraph: what it is of in bold."""
+    title, colon, ways = line.partition(": ")
+    return f"**{title}**{colon}{ways}" if colon else line
 
 
 def cheaper_first(cost: CostEstimate) -> str:
@@ -158,10 +172,6 @@ def _savings(cost: CostEstimate) -> list[Saving]:
     return sorted(cost.savings, key=lambda row: (not row.within_budget, row.way == "model"))
 
 
-def _first_ways(rows: Sequence[Saving], title: str) -> list[Block]:
-    return _line(_least_given_up(rows), title)
-
-
 def _least_given_up(rows: Sequence[Saving]) -> list[Saving]:
     """Those that give up least; where there is a deadline, of those that keep it. A smaller model is told where it
     keeps the budget, or nothing else is left."""
@@ -169,9 +179,9 @@ def _least_given_up(rows: Sequence[Saving]) -> list[Saving]:
     return [row for row in able if row.way != "model" or row.within_budget] or able
 
 
-def _line(rows: Sequence[Saving], title: str) -> list[Block]:
+def _line(rows: Sequence[Saving], title: str) -> str:
     told = "; ".join(map(_way, rows[:_MOST_WAYS]))
-    return [Prose(f"**{title}**: {told}.")] if told else []
+    return f"{title}: {told}." if told else ""
 
 
 def _way(row: Saving) -> str:

@@ -13,7 +13,7 @@ from planner.files.expressible import SAYABLE
 from planner.results import RenderedConfigs, WrittenConfigs, WrittenFile
 
 if TYPE_CHECKING:
-    from pages.report.report import WrittenReport
+    from pages.report.report import RenderedReport, WrittenReport
     from planner.explain.results import Explanation
     from planner.matrix.render import WrittenMatrix
     from planner.matrix.results import MatrixResults
@@ -89,6 +89,11 @@ def measured(results: MatrixResults) -> list[Block]:
 def report(page: WrittenReport) -> list[Block]:
     to = f" to `{page.files[0].path}`" if page.files else ""
     return [Prose(f"**The report is written**{to}: {page.title}. {page.verdict}"), *_files(page.files)]
+
+
+def report_shown(page: RenderedReport) -> list[Block]:
+    """What a report that is not written comes to; the whole of it is behind that."""
+    return [Headline(f"{page.title}: {page.verdict}"), Folded([Text(page.markdown, verdict=page.verdict)])]
 
 
 def added(row: AddedRow) -> list[Block]:

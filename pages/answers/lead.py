@@ -66,25 +66,31 @@ def training(
     told = f"{capitalised(run)}: {', '.join([f'**{values[first]}**', *more])}."
     if "usd" in names and "usd" not in {*_wished(asked), *elsewhere}:
         told = " ".join([told, doubt_words(_price_doubts(estimate, bill)[:1])]).strip()
-    beside = money.beside(bill) if bill else []
+    beside, sought = (money.beside(bill), money.sought(bill)) if bill else ([], "")
+    sought = sought or (_faster(estimate) if "faster" in asked and "why" not in asked else "")
     if bill and "co2_kg" in _wished(asked):
         beside = [Prose(money.carbon_by_hours(bill)), *beside]
     if "layout" in asked:
-        head = _verdict(estimate, bill, asked, layout)
+        head = _verdict(estimate, bill, asked, layout, "fit" not in asked)
         left = [told] if layout in head.text else [layout, told]
         return [head, *map(Prose, left), *beside, Aside(f"{decides}.")]
     wished = [values[name] for name in _wished(asked) if name in values][:_MOST_WISHED]
     if "why" in asked and not set(map(_last, asked)) & _OF_LEAD:
         # What binds it is the figure asked for.
         wished = [decides]
-    figure = f"{', '.join(wished)}: {run}." if wished else ""
-    head = _verdict(estimate, bill, asked, figure)
+    figure = " ".join(filter(None, (sought, f"{', '.join(wished)}: {run}." if wished else "")))
+    # A figure that is named before it comes before whether it fits, which is told in any case.
+    led = "fit" not in asked or bool(sought) or ("." in asked[0] and _last(asked[0]) in _OF_LEAD)
+    head = _verdict(estimate, bill, asked, figure, led)
     if bill and bill.usd is None and "usd" in _wished(asked):
         head = replace(head, text=f"{unpriced(bill)}. {head.text}", beware=True)
     if figure and figure in head.text:
         others = [text for name, text in values.items() if text not in wished and name not in elsewhere]
         told = f"{capitalised(', '.join(others))}." if others else ""
     how = [] if again else [Aside(layout if decides in head.text else f"{decides}. {layout}")]
+    if sought and sought not in head.text:
+        # Behind a verdict that comes first as something hurts.
+        beside = [Prose(money.titled(sought)), *beside]
     return [head, *([Prose(told)] if told else []), *beside, *how]
 
 
@@ -92,14 +98,26 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def _verdict(estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str], wish: str) -> Headline:
-    """Of a run that fits. `wish` answers what was asked, where that was not whether it fits: it comes first, unless
+def _faster(estimate: TrainingEstimate) -> str:
+    """The change that gains most of those that were tried."""
+    if estimate.improvements is None:
+        return ""
+    best = max(estimate.improvements, key=lambda row: row.gain, default=None)
+    if best is None:
+        return "No change that fits makes it more than a percent faster."
+    return f"Faster: {best.what}, {figures.percent(best.gain)} more tokens/s."
+
+
+def _verdict(
+    estimate: TrainingEstimate, bill: CostEstimate | None, asked: Sequence[str], wish: str, led: bool
+) -> Headline:
+    """Of a run that fits. `wish` answers what was asked, and comes first where it is to be `led` by that, unless
     something hurts."""
     need = estimate.memory
     limits, saving = limit_words(complete(estimate.plan).goal, bill, estimate.run), memory.besides(need)
     fits = f"It fits{', but tightly' * need.tight}"
     good = not (limits.broken or saving or need.host.fits is False)
-    wish = wish if good and "fit" not in asked else ""
+    wish = wish if good and led else ""
     verdict = f"{fits}: {memory_words(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
     if need.host.fits is False:
         verdict = host_runs_out(need.host)
@@ -206,8 +224,14 @@ def _ways(fit: FitCheck | None, timed: bool = True) -> list[Block]:
     if not working:
         return [Prose("No change tried makes it fit on these devices: take more or larger ones.")]
     slower = [f", {_slower(way.slowdown)}" if timed else "" for way in working]
-    words = [f"{way.what} ({figures.gib(way.per_device_bytes)}{how})" for way, how in zip(working, slower, strict=True)]
+    words = [_with_room(way.what, f"{figures.gib(way.per_device_bytes)}{how}")
+             for way, how in zip(working, slower, strict=True)]  # fmt: skip
     return [Prose(f"It would fit with {' or '.join(words)}.")]
+
+
+def _with_room(what: str, takes: str) -> str:
+    """'full recompute (6.8 GiB)', in the brackets that it ends in where it has some."""
+    return f"{what[:-1]}; {takes})" if what.endswith(")") else f"{what} ({takes})"
 
 
 def _slower(factor: float) -> str:

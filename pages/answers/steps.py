@@ -74,7 +74,7 @@ def limit(extent: Limit) -> list[Block]:
 
 def _better(rows: Sequence[Decisive]) -> list[str]:
     """The choice that gains most."""
-    choices = [row for row in rows if row.field in _SAID and row.fits and _gains(row)]
+    choices = [row for row in rows if row.field in _SAID and row.fits and row.started and _gains(row)]
     return [_said(row) for row in choices[:1]]
 
 

@@ -10,11 +10,13 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from pages.blocks import BEFORE, CHANGED, NEXT, READ_AS, UNREAD
+from pages.blocks import BEFORE, CHANGED, DECIDES, NEXT, READ_AS, UNREAD
 from pages.rendering import fold
 from pages.rendering.prose import FENCE, split_blocks
 
 LINES, WIDTH = 8, 80
+# Lines that a verdict leaves to what a follow-up changed, which is cut before what hurts.
+_OF_CHANGES = 2
 # A table has two rows at least, as one row says what the verdict does, and says something of what its rows name.
 _LEAST_ROWS, _LEAST_COLUMNS, _GAP = 2, 3, 2
 _TITLE = re.compile(r"(#+ .+|\*\*[^*\n]+\*\*)")
@@ -35,7 +37,7 @@ def held(answer: str) -> str:
     room = LINES - sum(_lines(block) for block, _ in pairs if _stays(block))
     # A verdict has room first, but leaves some to what a follow-up changed; all else comes as it stands.
     order = sorted(range(len(blocks)), key=lambda place: (not _is_verdict(blocks, place), not _changes(blocks[place])))
-    changes = sum(_lines(block) for block in blocks if _changes(block))
+    changes = min(sum(_lines(block) for block in blocks if _changes(block)), _OF_CHANGES)
     for place in (place for place in order if not _stays(blocks[place])):
         block, verdict = blocks[place], _is_verdict(blocks, place)
         most = room - changes if verdict else room
@@ -160,8 +162,15 @@ def _cut(block: str, room: int, details: str) -> tuple[str, str]:
         return _beginning(title, "\n", items, "\n", room) or ("", block)
     if fold.tone_of(body):
         return "", block
+    clauses = _beginning(title, gap, _CLAUSE.split(body), " ", room, " …")
+    if _changes(body) and clauses:
+        # As much of what is set otherwise as there is room for.
+        return clauses
     sentences = _beginning(title, gap, _SENTENCE.split(body), " ", room)
-    return sentences or _beginning(title, gap, _CLAUSE.split(body), " ", room, " …") or ("", block)
+    if body.startswith(DECIDES):
+        # Without what another value does it says nothing.
+        return sentences or ("", block)
+    return sentences or clauses or ("", block)
 
 
 def _beginning(

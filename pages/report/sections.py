@@ -205,15 +205,24 @@ def assumptions_section(assumptions: Sequence[Assumption]) -> Details:
     return Details("Assumptions", [Note("", [text]), Table(("field", "value", "why"), rows)])
 
 
+# How what is fitted names the values for what was not measured.
+_OF_OTHERS = "default"
+
+
 def _sureness(rows: Sequence[Evidence]) -> Details:
     text = ["Every figure is the middle of an interval that holds the truth four times in five."]
     if not rows:
         text.append("No measured run is near this plan.")
     columns: list[Column] = [
-        ("figure", "figure"), ("rests on measured", lambda row: f"{_part(row)}: {row.measured}"),
+        ("figure", "figure"), ("rests on measured", _measured),
         ("runs", lambda row: str(row.runs or "")), *_MISSES,
     ]  # fmt: skip
     return Details("How sure", [Note("", text), *table(rows, columns)])
+
+
+def _measured(row: Evidence) -> str:
+    """What a figure rests on; where nobody measured it, the usual values of others."""
+    return f"{_part(row)}: {'none measured, usual values taken' if row.measured == _OF_OTHERS else row.measured}"
 
 
 def _part(row: Evidence) -> str:

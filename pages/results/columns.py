@@ -20,7 +20,7 @@ the cell."""
 # Columns that go where a terminal is too narrow for all, the first first.
 _OPTIONAL = (
     "cluster of", "waits for", "against", "instance", "limited by", "free", "per 1M tokens", "devices", "per hour",
-    "communication", "replica takes", "users at once", "accelerator", "limits", "framework", "MFU", "tokens/day",
+    "communication", "requests per replica", "users at once", "accelerator", "limits", "framework", "MFU", "tokens/day",
     "provider", "reserved", "spot", "per token", "run", "layout", "why not", "flags",
 )  # fmt: skip
 

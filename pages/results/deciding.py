@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from knowledge import figures
-from pages.blocks import Block, Prose, Table
+from pages.blocks import DECIDES, Block, Prose, Table
 from pages.results.plan import flags
 from planner.result import Decisive
 
@@ -27,8 +27,8 @@ _SUBJECTS: dict[str, tuple[str, str]] = {
     "workload.prefix_hit": ("prefix caching", "{}"),
     "workload.engine": ("engine", "{}"),
 }
-DECIDES = "Key assumption"
-"""How a lead begins to say it."""
+NO_FILES = " (no launch files)"
+"""Of a framework that Shardwise cannot start."""
 _METHODS = {"lora": "LoRA", "full": "full"}
 # What people are free to choose; the rest is what they know of their work.
 CHOICES = ("workload.framework", "workload.compile", "workload.attention", "workload.method", "workload.engine",
@@ -62,7 +62,7 @@ def sentence(rows: Sequence[Decisive], asked: Sequence[str] = (), fits: bool = T
     row, figure = rows[0], "per_device_bytes" if of_memory or not fits else None
     value, other = _value(row.field, row.value), _value(row.field, row.other)
     assumed = f" ({value})" if value else ""
-    other = f"it {other}" if isinstance(row.other, bool) else other
+    other = f"it {other}" if isinstance(row.other, bool) else f"{other}{NO_FILES * (not row.started)}"
     told = f"{DECIDES}: {_subject(row)}{assumed}; with {other}, {_effect(row, fits, of_memory)}."
     much = [each for each in rows[1:] if each.fits != fits or abs(each.change(figure or each.figure)) >= _MUCH]
     if much:
@@ -82,7 +82,8 @@ def table(rows: Sequence[Decisive], fits: bool = True) -> list[Block]:
         return []
     told = [
         [_subject(row), _value(row.field, row.value) or figures.NONE,
-         _value(row.field, row.other), _effect(row, fits), flags({row.field: row.other})]
+         f"{_value(row.field, row.other)}{NO_FILES * (not row.started)}", _effect(row, fits),
+         flags({row.field: row.other})]
         for row in rows
     ]  # fmt: skip
     head = ("what was assumed", "as", "instead", "effect", "flags")
@@ -103,13 +104,17 @@ def _effect(row: Decisive, fits: bool, of_memory: bool = False) -> str:
     """'2.4 hours, 38 % less'."""
     if row.fits != fits:
         return "it fits" if row.fits else "it does not fit"
-    if of_memory or not fits:
-        return f"{figures.gib(row.after.per_device_bytes)} per device, {_more(row.change('per_device_bytes'))}"
+    takes = f"{figures.gib(row.after.per_device_bytes)} per device"
+    # A choice that is offered is told by what it gains.
+    gains = row.field in CHOICES and (row.change(row.figure) > 0) == (figures.better(row.figure) == "higher")
+    if not fits or (of_memory and not gains):
+        return f"{takes}, {_more(row.change('per_device_bytes'))}"
+    also = f", at {takes}" if of_memory else ""
     value = _FIGURES[row.figure].format(figures.shown(row.figure, getattr(row.after, row.figure)))
     change = row.change(row.figure)
     if change < _WHOLLY:
-        return f"{value} instead of {figures.shown(row.figure, getattr(row.before, row.figure))}"
-    return f"{value}, {_more(change)}"
+        return f"{value} instead of {figures.shown(row.figure, getattr(row.before, row.figure))}{also}"
+    return f"{value}, {_more(change)}{also}"
 
 
 def _briefly(row: Decisive, fits: bool, figure: str) -> str:

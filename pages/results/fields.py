@@ -17,7 +17,7 @@ _NAMES = {
 _PARTS = {
     "usd": "USD", "kwh": "kWh", "kw": "kW", "gb": "GB", "gib": "GiB", "co2": "CO2", "pue": "PUE", "kv": "KV",
     "mlp": "MLP", "mlps": "MLPs", "lora": "LoRA", "seq": "sequence", "len": "length", "dtype": "format",
-    "dtypes": "formats", "vpp": "VPP", "etp": "ETP",
+    "dtypes": "formats", "vpp": "VPP", "etp": "ETP", "tp": "TP", "dp": "DP", "moe": "MoE", "cuda": "CUDA",
 }  # fmt: skip
 _ABBREVIATION = 2
 """Letters of the axes of a layout: TP, PP, CP, DP, EP."""

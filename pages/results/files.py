@@ -55,4 +55,5 @@ def written_report(result: WrittenReport) -> list[Block]:
 
 def report_files(result: ReportFiles) -> list[Block]:
     names = [file.path for file in result.files]
-    return [Headline(result.title), *notes("", [result.verdict]), *notes(f"Would be written to {result.folder}", names)]
+    told = f"Not written yet: {', '.join(names)} in {result.folder}."
+    return [Headline(": ".join(filter(None, (result.title, result.verdict))), None, told)]

@@ -316,11 +316,6 @@ def cluster_name(row: ClusterOption) -> str:
     return f"{row.count} x {row.accelerator}"
 
 
-def _speed(row: ClusterOption) -> str:
-    served = row.output_tokens_per_s
-    return shown("tokens_per_s", row.tokens_per_s if row.step_s is not None or served is None else served)
-
-
 NOT_WRITTEN = "Shardwise writes no launch files for such a plan."
 
 
@@ -331,8 +326,9 @@ def _recommended(result: RecommendedCluster, sentence: str) -> Headline:
 
 
 def option_doubts(row: ClusterOption) -> str:
-    """What is in doubt about the first option: files to start it, or a price that is not of these days."""
-    return " ".join(filter(None, ("" if row.launch_targets else NOT_WRITTEN, _old_option(row))))
+    """What is in doubt about the first option: files to start it, its memory, or a price that is not of these days."""
+    written, tight = "" if row.launch_targets else NOT_WRITTEN, "It fits, but tightly." if row.tight else ""
+    return " ".join(filter(None, (written, tight, _old_option(row))))
 
 
 def _old_option(row: ClusterOption | None) -> str:
@@ -378,24 +374,43 @@ def verdicts(result: RecommendedCluster) -> list[Block]:
 
 def winner_words(row: WinnerChange) -> str:
     """What would have to be otherwise for another cluster to come first."""
-    return f"If {row.what}, {row.winner} comes first{', which is within the uncertainty' if row.within else ''}."
+    doubt = " (within the uncertainty)" if row.within and row.assumption == "speed" else ""
+    return f"If {row.what}{doubt}, {row.winner} comes first."
 
 
 def options(rows: Sequence[ClusterOption], sort: str) -> list[Block]:
     """Of serving the hours are those of a month, and say nothing."""
     run: list[Column] = ["hours", "usd"] if any(row.step_s is not None for row in rows) else []
+    served = not run and any(row.output_tokens_per_s is not None for row in rows)
+    speed = "output_tokens_per_s" if served else "tokens_per_s"
     bought = any(row.capex_usd is not None for row in rows)
     columns: list[Column] = [
         ("cluster", cluster_name), *(["capex_usd"] if bought else ["provider"]), *run, "usd_per_hour", "kw",
-        (figures.label("tokens_per_s"), _speed), "ttft_s", "tpot_s", "instance", ("layout", "summary"),
+        (figures.label("tokens_per_s"), speed), "ttft_s", "tpot_s", "instance", ("layout", "summary"),
         ("price of", lambda row: price_day(row.price_date, row.stale) if row.provider else ""),
         ("unbeaten", lambda row: "yes" if row.pareto else ""),
     ]  # fmt: skip
     return table(rows, columns, f"{ORDERS[sort].capitalize()} first (unbeaten: none is both cheaper and faster)")
 
 
+# Accelerators of a reason that are told; the result has all.
+_MOST_REJECTED = 8
+_SIMILAR = "; similar devices cost "
+
+
 def rejected(rows: Sequence[ClusterRejected]) -> list[Block]:
-    return table(rows, ["accelerators", "why"], "Not considered")
+    """Those of a reason together, whatever similar devices cost, and the first of many."""
+    groups: dict[str, list[ClusterRejected]] = {}
+    for row in rows:
+        groups.setdefault(row.why.partition(_SIMILAR)[0], []).append(row)
+    told: list[ClusterRejected] = []
+    for why, of_reason in groups.items():
+        names = [name for row in of_reason for name in row.accelerators]
+        more = [f"and {len(names) - _MOST_REJECTED} more"] if len(names) > _MOST_REJECTED + 1 else []
+        names = [*names[:_MOST_REJECTED], *more] if more else names
+        why = of_reason[0].why if len(of_reason) == 1 else why
+        told.append(of_reason[0].model_copy(update={"accelerators": names, "why": why}))
+    return table(told, ["accelerators", "why"], "Not considered")
 
 
 def _free(row: ClusterOption) -> str:

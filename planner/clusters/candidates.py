@@ -370,7 +370,8 @@ def notes_of(price: Price | None, together: int, count: int, joined: bool) -> li
     if of_strangers(price.seller):
         notes.append(f"a {price.seller} price: machines of others, which come and go")
     if by_device(price) and together > 1:
-        notes.append(f"rented per device: ask for {together} in one node, {count} in all")
+        asked = f"all {count} in one node" if together == count else f"{count} in nodes of {together}"
+        notes.append(f"rented per device: ask for {asked}")
     if joined and price.network_bandwidth_per_node is None:
         notes.append("the network between nodes is not stated: the usual one of such nodes is taken")
     if price.notes:

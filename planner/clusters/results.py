@@ -83,6 +83,7 @@ class ClusterOption(Result):
     meets_slo: bool | None = None
     per_device_bytes: float
     headroom_bytes: float | None = Field(description="Below the upper end of the memory's interval; of training.")
+    tight: bool = Field(default=False, description="Whether so little is free that it may not fit.")
     fits_deadline: bool | None = Field(description="null where there is no deadline.")
     fits_budget: bool | None = Field(description="null where there is no budget, or no price.")
     measured: bool = Field(description="Whether measured runs on such devices are behind the time.")

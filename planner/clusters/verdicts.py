@@ -77,7 +77,7 @@ def winner_changes(
             yield WinnerChange(assumption="speed", what=text, winner=named(second), within=slower - 1.0 <= room)
     fresh = launched(lambda each: each.stale is False) if first.stale else None
     if fresh is not None:
-        text = f"only prices of the last 90 days count (that of {named(first)} is of {first.price_date or 'no day'})"
+        text = "only prices of the last 90 days count"
         yield WinnerChange(assumption="price date", what=text, winner=named(fresh), within=True)
     measured = None if first.measured else launched(lambda each: each.measured)
     if measured is not None:

@@ -399,5 +399,7 @@ def _warnings(entries: Sequence[ScenarioOutcome]) -> dict[str, str]:
             names.setdefault(text, []).append(entry.name)
         kinds |= warning_kinds_of(entry.estimate) if entry.estimate else {}
     able = sum(1 for entry in entries if entry.estimate)
-    told = {text if len(of) == able else f"{' / '.join(of)}: {text}": kinds.get(text, "") for text, of in names.items()}
+    # A text that names the one row that it is of needs no other name.
+    alone = [text for text, of in names.items() if len(of) == able or (len(of) == 1 and of[0] in text)]
+    told = {text if text in alone else f"{' / '.join(of)}: {text}": kinds.get(text, "") for text, of in names.items()}
     return told | {note: "" for entry in entries for note in entry.notes}

@@ -189,8 +189,8 @@ def apart(row: ProviderCost, devices: int) -> list[str]:
     if row.joined is False:
         doubts.append(f"{offered}: single machines or too few: nothing joins them to one cluster")
     elif row.joined is None:
-        most = f"{whole(row.most_devices)} devices are all to count on; " if row.most_devices else ""
-        doubts.append(f"{offered}: no network between its machines is stated: {most}ask before you rent")
+        most = f", and {whole(row.most_devices)} devices are the most it says" if row.most_devices else ""
+        doubts.append(f"{offered}: no network between its machines is stated{most}: ask before you rent")
     if row.size_open and row.joined is not False:
         doubts.append(open_words([row.provider], devices))
     return doubts

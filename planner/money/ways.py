@@ -18,6 +18,7 @@ from planner.money.results import Saving
 from planner.result import ProviderCost
 from planner.training.neighbours import family_sizes, neighbour, other_frameworks
 from planner.training.planned import Planned
+from planner.training.programs import has_program
 from planner.training.run import FailureTerms, clock_hours, step_hours
 
 # Less than this is within what is known of the speed.
@@ -175,7 +176,7 @@ def _other_prices(run: PaidRun) -> Iterator[Saving]:
 
 
 def _frameworks(planned: Planned) -> Iterator[_Way]:
-    for name in other_frameworks(planned.job):
+    for name in (name for name in other_frameworks(planned.job) if has_program(planned.plan, name)):
         yield _Way("framework", name, "another framework", {"workload.framework": name, **OPEN_LAYOUT})
 
 

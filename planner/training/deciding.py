@@ -10,6 +10,7 @@ from planner.deciding import ranked
 from planner.result import Decisive, NeighbourFigures
 from planner.training.neighbours import faster_on, neighbour, other_frameworks
 from planner.training.planned import Planned, throughput_of
+from planner.training.programs import has_program
 from planner.training.run import run_of
 
 # Below this change of the time per token, or of memory, an assumption decides nothing: an estimate is not that sure.
@@ -72,15 +73,21 @@ def _tried(planned: Planned, field: str, other: Any) -> Decisive | None:
 
 def _faster_framework(planned: Planned) -> Decisive | None:
     """The fastest of the other frameworks that people would take, if it decides anything; each has to be faster than
-    those before it."""
+    those before it, and one without launch files counts only where none that has them is faster than this one."""
     if not any(item.field == "workload.framework" for item in planned.assumptions):
         return None
     best, tokens_per_s = None, (1.0 + _LEAST) * throughput_of(planned).tokens_per_s
     for name in other_frameworks(planned.job):
+        if best and not has_program(planned.plan, name):
+            break
         other = faster_on(planned, name, tokens_per_s)
         if other is not None and other.job.calibration.time_measured:
             best, tokens_per_s = other, throughput_of(other).tokens_per_s
-    return best and _decisive(planned, "workload.framework", best.job.framework.name, best, relaid=True)
+    if best is None:
+        return None
+    name = best.job.framework.name
+    faster = _decisive(planned, "workload.framework", name, best, relaid=True)
+    return faster.model_copy(update={"started": has_program(planned.plan, name)})
 
 
 def _decisive(planned: Planned, field: str, other: Any, other_plan: Planned, relaid: bool) -> Decisive:

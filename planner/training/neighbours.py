@@ -18,6 +18,7 @@ from knowledge.models.catalogue import facts_of, models
 from knowledge.offers import check_offered, movable_to
 from planner.change import OPEN_LAYOUT
 from planner.training.planned import Planned, plan_training, throughput_of
+from planner.training.programs import has_program
 
 # So many of the frameworks that have the run, the most used ones, are worth a move.
 _MOST_FRAMEWORKS = 4
@@ -37,8 +38,10 @@ def neighbour(planned: Planned, patch: Mapping[str, Any]) -> Planned | None:
 
 def faster_on(planned: Planned, framework: str, tokens_per_s: float) -> Planned | None:
     """The run moved to another framework, in the layout that is best there, without host memory, where that fits and
-    is faster than `tokens_per_s`; None where it is not, or cannot be."""
+    is faster than `tokens_per_s`; None where it is not, or cannot be. What was given up so that it fits here is open
+    there, as it is for whoever takes that framework."""
     moved: dict[str, Any] = {"workload.framework": framework} | OPEN_LAYOUT
+    moved |= {item.field: None for item in planned.conceded}
     if planned.job.plan.goal.objective == "memory":
         other = neighbour(planned, moved)
         return other if other and other.fits and throughput_of(other).tokens_per_s > tokens_per_s else None
@@ -55,9 +58,11 @@ def faster_on(planned: Planned, framework: str, tokens_per_s: float) -> Planned 
 
 
 def other_frameworks(job: Job) -> list[str]:
-    """Those that people would take instead: the most used ones that have the run, if they were timed themselves."""
+    """Those that people would take instead: the most used ones that have the run, if they were timed themselves; those
+    with launch files for it first."""
     used = movable_to(job)[:_MOST_FRAMEWORKS]
-    return [name for name in used if timed_framework(name)[0] == name and name != job.framework.name]
+    timed = [name for name in used if timed_framework(name)[0] == name and name != job.framework.name]
+    return sorted(timed, key=lambda name: not has_program(job.plan, name))
 
 
 def family_sizes(model: str, *, larger: bool) -> list[str]:

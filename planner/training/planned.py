@@ -40,7 +40,7 @@ from planner.training.concessions import CONCESSIONS, Concession
 from planner.training.host import HostNeeds, host_needs, hosted_first
 from planner.training.ladder import Grower, names_of, rungs, steps_down, told_of
 from planner.training.lightest import Lightest, lightest, usual_names
-from planner.training.programs import has_program
+from planner.training.programs import has_program, refused
 
 # The first ZeRO stage that shards more than optimizer states.
 _SHARDS = 2
@@ -140,6 +140,10 @@ class Planned:
         """Options of the workload that the search decided, by name. They stay open in the plan, as another layout would
         have others."""
         return decided(self.job, self.estimates.layouts, self.index)
+
+    def is_started(self, asked: Plan) -> bool:
+        """Whether its framework's usual program takes what `asked` gives, of which this is the plan."""
+        return _is_started(asked, self.job, self.estimates.layouts, self.index)
 
     @cached_property
     def settled_plan(self) -> Plan:
@@ -303,6 +307,7 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
     except PlanError as error:
         refusal = error
     left_open = plan.training.framework == "auto"
+    tried = [best] if best else []
     for choice in other_choices(plan, first) if left_open or best else ():
         if best and best.fits_on_device and not (every_framework and left_open):
             break
@@ -310,28 +315,42 @@ def _of_usual(plan: Plan, every_framework: bool, offload: bool) -> tuple[Planned
             other = _choose(job_of(plan, choice), offload)
         except PlanError:
             continue
+        tried.append(other)
         if best is None or _is_better(other, best):
             best = other
-    if left_open and best and best.fits_on_device and not every_framework:
-        best = next((_choose(job, offload) for job, _ in _far_ahead(plan, best.job, best.score)), best)
-        best = _with_program(plan, best)
+    if left_open and best and best.fits_on_device:
+        if not every_framework:
+            best = next((_choose(job, offload) for job, _ in _far_ahead(plan, best.job, best.score)), best)
+        best = _with_program(plan, best, tried)
     return best, refusal
 
 
-def _with_program(plan: Plan, best: Planned) -> Planned:
-    """`best`, or where no launch files have its framework with the plan's model, stage and method, what fits on the
-    devices of a framework with which there are some: the usual ones first."""
-    if has_program(plan, best.job.framework.name):
+def _with_program(plan: Plan, best: Planned, tried: Sequence[Planned]) -> Planned:
+    """`best`, or where no launch files have what the plan gives with its framework, what fits on the devices of one
+    with which there are some: the best of those that were `tried`, else the usual ones first."""
+    if best.is_started(plan):
         return best
-    machine = best.job.machine
+    able = [other for other in tried if other.fits_on_device and other.is_started(plan)]
+    if able:
+        return min(able, key=lambda other: other.score)
+    machine, known = best.job.machine, {other.job.framework.name for other in tried}
     others = [*choices(plan, machine.accelerator, machine.count), *((name, _STARTED) for name in movable_to(best.job))]
     for name, why in others:
-        if has_program(plan, name):
+        if name not in known and has_program(plan, name):
             with suppress(PlanError):
                 other = _choose(job_of(plan, (name, why)), offload=False)
-                if other.fits_on_device:
+                if other.fits_on_device and other.is_started(plan):
                     return other
     return best
+
+
+def _is_started(plan: Plan, job: Job, layouts: Layouts, index: int = 0) -> bool:
+    """Whether the usual program of a job's framework takes what `plan` gives, in that layout."""
+    name = job.framework.name
+    if is_unstarted(name):
+        return True
+    chosen = {"layout": layouts.row(index), "workload.micro_batch": int(layouts.micro_batch[index])}
+    return has_program(plan, name) and refused(job.plan.patch(chosen), plan.given()) is None
 
 
 def _far_ahead(plan: Plan, usual: Job, seconds: float) -> Iterator[tuple[Job, Layouts]]:
@@ -365,7 +384,8 @@ def _conceded(plan: Plan, framework: str, every_framework: bool) -> Planned | No
             beyond_devices.append(light)
         if not changes and any(light.hosted and light.framework in usual_names(plan) for light in beyond_devices):
             usual = _of_usual(plan, every_framework, offload=True)[0]
-            if usual and usual.fits and usual.has_host_memory:
+            started = usual and (plan.training.framework != "auto" or usual.is_started(plan))
+            if usual and started and usual.fits and usual.has_host_memory:
                 return usual
         if chosen := _first_that_fits(beyond_devices, offload=True):
             return replace(chosen, conceded=told_of(changes, chosen.job), beyond_usual=True)
@@ -413,8 +433,8 @@ def best_layout(plan: Plan) -> tuple[Job, Layouts]:
         job = job_of(plan)
         check_offered(job)
         left_open = plan.training.framework == "auto"
-        started = not left_open or has_program(plan, job.framework.name)
-        if started and (layout := fastest(job, offload=False)) is not None:
+        layout = fastest(job, offload=False)
+        if layout is not None and (not left_open or _is_started(plan, job, layout)):
             if left_open:
                 seconds = float(step_time(job, layout).seconds[0])
                 return next(_far_ahead(plan, job, seconds), (job, layout))

@@ -12,7 +12,7 @@ from estimator.errors import PlanError
 from pages.blocks import Block, Headline
 from pages.results.basis import notes
 from pages.results.columns import listed
-from pages.results.money import CLUSTER, ORDERS, cluster_name
+from pages.results.money import CLUSTER, ORDERS, cluster_name, rejected
 from planner.clusters.results import ClusterOption, RecommendedCluster, from_whom
 from tools.registry import find
 from tui.plan_fields import kind_of, value_at
@@ -80,18 +80,17 @@ class ClustersScreen(TableScreen):
             return state
         if not self.shown:
             return " ".join(clusters.why or ["No known cluster meets this."])
-        return f"{ORDERS[clusters.sort]} first; * none is both cheaper and faster; prices of {clusters.priced}"
+        return f"{ORDERS[clusters.sort]}; * none cheaper and faster; prices of {clusters.priced}"
 
     def details(self, row: PlacedOption) -> Sequence[Block]:
         clusters = self.clusters
         why = clusters.why if clusters else []
-        rejected = [f"{', '.join(each.accelerators)}: {each.why}" for each in (clusters.rejected if clusters else ())]
         return [
             Headline(cluster_name(row) + from_whom(row.provider)),
             *listed(row, [column for column in CLUSTER if not (self.endless and column in _OF_A_RUN)]),
             *notes("Watch out", row.notes),
             *notes("Why this order", why),
-            *notes("Not considered", rejected, quiet=True),
+            *rejected(clusters.rejected if clusters else ()),
         ]
 
     def choose(self, row: PlacedOption) -> None:

@@ -125,4 +125,4 @@ def _folded(text: str) -> str:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    return (0, value) if isinstance(value, int | float) else (1, str(value).casefold())
+    return (0, value) if isinstance(value, int | float | tuple) else (1, str(value).casefold())

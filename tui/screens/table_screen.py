@@ -33,6 +33,15 @@ _MARK, _UNMARKED = "* ", "  "
 _WIDEST, _WIDEST_LAST = 72, 120
 
 
+class Search(Input):
+    """What narrows the rows; the foot of the screen has the keys that lead on from it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Choose"),
+        Binding("down", "screen.to_table", "Rows"),
+    ]
+
+
 class TableScreen(WorkingScreen):
     """A screen of this kind gives `key_of` a row, its `listing` once `load` has it, and says what choosing does."""
 
@@ -63,6 +72,10 @@ class TableScreen(WorkingScreen):
         self._cells: dict[str, list[str]] = {}
         self._widths: list[int] = []
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The key to the search is none within it."""
+        return super().check_action(action, parameters) if action != "search" else not isinstance(self.focused, Search)
+
     # What a screen gives
 
     def load(self) -> Sequence[Row]:
@@ -84,7 +97,7 @@ class TableScreen(WorkingScreen):
 
     def compose(self) -> ComposeResult:
         yield top(self.heading)
-        yield Input(placeholder=self.placeholder, id="search")
+        yield Search(placeholder=self.placeholder, id="search")
         with Horizontal(id="body"):
             with Vertical(id="listed"):
                 yield ListTable(id="table")

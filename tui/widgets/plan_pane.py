@@ -386,7 +386,8 @@ def _told(overview: Overview) -> str:
     figures = [f"{label} {overview.figures[label]}" for label in _IN_A_LINE if label in overview.figures]
     verdict, _, peak = _fit_text(overview).partition("\n")[0].partition("  ")
     fit = f"{verdict.lower()}, {peak}" if peak else ""
-    return "; ".join(part for part in (f"The plan is now {about}", lines.get("layout", ""), fit, *figures) if part)
+    told = (f"The plan is now {about}", lines.get("training", lines.get("serving", "")), lines.get("layout", ""), fit)
+    return f"{'; '.join(part for part in (*told, *figures) if part)}."
 
 
 def _verdict(overview: Overview) -> Content:

@@ -8,6 +8,7 @@ from typing import Any
 
 from knowledge import figures
 from pages.answers.plan import complete
+from pages.results.fields import field_name
 from planner.results import TrainingEstimate
 from planner.serving.results import ServingEstimate
 
@@ -77,10 +78,7 @@ def _memory(estimate: TrainingEstimate | ServingEstimate) -> str:
 
 
 def _assumed(estimate: TrainingEstimate | ServingEstimate) -> str:
-    taken = [
-        f"{entry.field.rpartition('.')[2].replace('_', ' ')} {figures.plain(entry.value)}: {entry.why}"
-        for entry in estimate.assumptions
-    ]
+    taken = [f"{field_name(entry.field)} {figures.plain(entry.value)}: {entry.why}" for entry in estimate.assumptions]
     if not taken:
         return "Nothing was assumed: you gave every value."
     more = f"\n- and {len(taken) - _MOST} more (`--why`)" if len(taken) > _MOST else ""

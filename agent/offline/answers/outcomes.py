@@ -10,11 +10,11 @@ from pydantic import BaseModel
 
 from agent.offline.answers.talk import not_placed
 from agent.offline.turn import TurnWork
-from agent.wire import Outcome
+from agent.wire import DECLINED, Outcome
 from pages.answers import lead, limit
 from pages.answers.change import PRICE, ShortAnswer, changed, differing, moved, summary
 from pages.answers.clusters import first_cluster
-from pages.blocks import Block, Folded, Prose, Steps, ranked
+from pages.blocks import Block, Folded, Headline, Prose, Steps, ranked
 from pages.rendering import markdown
 from pages.results.basis import notes
 from planner.clusters.results import RecommendedCluster
@@ -101,6 +101,8 @@ ASK_DATA = (
 def refused(error: str | None, work: TurnWork) -> tuple[list[Block], list[str]]:
     """The blocks of an answer that there is not, and what it asks. `work` is the planner's reading of the turn."""
     problem = error or "no tool gave a result"
+    if problem == DECLINED:
+        return [Headline("Nothing was written: it was not approved.", None, beware=True), *notes("", work.notes)], []
     if problem.startswith(f"{DATA}: is required"):
         return [Prose(ASK_DATA), *notes("", work.notes)], [problem]
     return [Prose(f"I cannot do that as asked: {in_words(problem)}"), *notes("", work.notes), *_instead(problem)], [

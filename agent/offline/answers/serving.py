@@ -91,8 +91,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]
     told = cost.first(bill) if bill else ""
-    heads = [block.text for block in blocks if isinstance(block, Headline)]
-    is_told = sized is not None or (bool(told) and any(told in text for text in heads))
+    is_told = sized is not None or (bool(told) and any(told in row.text for row in blocks if isinstance(row, Headline)))
     if (most_usd or "cost" in intents) and not is_told:
         # What is asked first is told right behind the verdict.
         place = 1 if work.intents[:1] == ["cost"] else len(blocks)
@@ -112,7 +111,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     if fit:
         told = estimate is not None and estimate.memory.fits and "faster" in intents
         rest += helps[:1] if told else helps
-    blocks += steps.serving(estimate, bool(intents & {"write", "render"}), bill is not None) if estimate else []
+    done = bool(intents & {"write", "render"}), bill is not None or "cost" in intents
+    blocks += steps.serving(estimate, *done) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
 
 

@@ -37,7 +37,7 @@ from pages.answers import (
 )
 from pages.answers.asked import with_named
 from pages.answers.plan import complete, kind_words
-from pages.blocks import Block, Folded, Headline, Prose
+from pages.blocks import Aside, Block, Folded, Headline, Prose
 from pages.results import deciding
 from planner.money.results import CostEstimate
 from planner.partial import get, knows_length
@@ -120,9 +120,10 @@ def _run(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome]) -> _B
             cheaper = "" if spot else cost.cheaper_first(bill)
             head = replace(head, text=f"{spot or cheaper} {head.text}".strip())
         decisive = _decisive(estimate, bill, work, again, bool(cheaper))
-        if again and decisive and {"why", "faster"} & intents and isinstance(head, Headline) and head.good:
+        if again and decisive and "why" in intents and isinstance(head, Headline) and head.good:
             # What was asked is what limits it; how fast it is was told before.
-            head, rest = replace(head, text=training.limit_words(estimate)), rest[1:]
+            head = replace(head, text=training.limit_words(estimate))
+            rest = [block for block in rest[1:] if not isinstance(block, Aside)]
         first = with_named(head, [estimate, *([bill] if bill else [])], work.figures)
         blocks = [*first, *_instead(outcomes), *changes(outcomes, work), *rest, *decisive]
     else:

@@ -41,6 +41,7 @@ ANSWERS: dict[str, Callable[[Any], list[Block]]] = {
     "diff_scenarios": scenarios.differences,
     "list_catalogue": facts.catalogue,
     "report": files.report,
+    "render_report": files.report_shown,
     "import_config": scenarios.imported,
     "benchmark_matrix": files.matrix,
     "matrix_results": files.measured,

@@ -128,6 +128,7 @@ def _option(ask: Asked, candidate: Candidate, planned: Planned, changes: dict[st
         mfu=float(planned.estimates.mfu[planned.index]),
         per_device_bytes=memory.per_device_bytes,
         headroom_bytes=memory.capacity_bytes - memory.high_bytes,
+        tight=memory.tight,
         fits_deadline=None if allowed_h is None or run is None else run.hours <= allowed_h,
         fits_budget=None if limits.budget_usd is None or spent_usd is None else spent_usd <= limits.budget_usd,
         measured=job.calibration.device_measured,
