@@ -269,8 +269,9 @@ class NextValue(Result):
 class Limit(Result):
     goal: str
     value: int | str | None = Field(
-        description="The last value that fits; a model's id for goal model. None: none does."
+        description="The last value that fits; an id for goals model and accelerator. None: none does."
     )
+    alike: list[str] = Field(default=[], description="Of goal accelerator: others with the same memory that hold it.")
     on_devices: int | str | None = Field(
         default=None, description="The last that fits with nothing in host memory; null where that was not looked for."
     )
@@ -297,7 +298,7 @@ class Limit(Result):
         """Of what is bought for a limit, devices or a model: whether hardly anything is free there. The longest
         sequence and the largest micro-batch are limits of what is free themselves."""
         need = self.memory
-        return self.goal in ("devices", "model") and isinstance(need, MemoryEstimate) and need.tight
+        return self.goal in ("devices", "model", "accelerator") and isinstance(need, MemoryEstimate) and need.tight
 
 
 class BestParallelism(Result):

@@ -37,11 +37,11 @@ def best_parallelism(request: SearchRequest) -> Any:
 @tool(title="Find how far a plan can go", read_only=True, by="planner.limits")
 def find_limit(request: LimitRequest) -> Any:
     """The most that still fits in memory with margin: goal seq_len (longest context), micro_batch (largest), model
-    (largest of the catalogue or of a family; needs no model) or devices (fewest; whole nodes beyond one); for serving
-    context (longest request), input_len, concurrency (most users at once, within limits of latency), model or devices.
-    What the layout leaves open is searched at every value, what is given stays. Use it for "longest context", "biggest
-    batch", "largest model on", "how many GPUs at least", "how many users fit". Gives the plan there, the next value
-    that does not fit and what of the memory decides."""
+    (largest of the catalogue or of a family; needs no model), devices (fewest) or accelerator (smallest card); for
+    serving also context (longest request), input_len, concurrency (most users at once, within limits of latency). What
+    the layout leaves open is searched at every value, what is given stays. Use it for "longest context", "largest model
+    on", "how many GPUs at least", "smallest GPU for", "how many users fit". Gives the plan there, the next value that
+    does not fit and what of the memory decides."""
 
 
 @tool(title="Sweep one or two fields", read_only=True, by="planner.compare.sweep")

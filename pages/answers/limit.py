@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from estimator.plan.schema import Inference, Training
+from estimator.units import GIB
 from knowledge import figures
+from knowledge.machines.catalogue import find_accelerator
 from pages.answers import memory, steps
 from pages.answers.change import ShortAnswer, settings_of
 from pages.answers.lead import verdict
@@ -26,9 +28,11 @@ _OF_SERVING = {"kv_cache": "KV cache", "ttft_slo_ms": "time to first token",
 
 
 # What each goal solves for is no setting.
-_SOLVED = {"seq_len": "sequences", "model": "model", "devices": "hardware", "context": "context",
-           "concurrency": "load", "input_len": "load"}  # fmt: skip
-_UNITS = {"micro_batch": " sequences", "model": "", "devices": " devices", "concurrency": " users"}
+_SOLVED = {"seq_len": "sequences", "model": "model", "devices": "hardware", "accelerator": "hardware",
+           "context": "context", "concurrency": "load", "input_len": "load"}  # fmt: skip
+_UNITS = {"micro_batch": " sequences", "model": "", "devices": " devices", "concurrency": " users", "accelerator": ""}
+# So many other cards of the same memory are named.
+_NAMED = 3
 
 
 def summary(limit: Limit) -> ShortAnswer:
@@ -105,6 +109,7 @@ def _verdict(limit: Limit) -> str:
             "micro_batch": f"{run} on {hardware} does not fit even with one sequence at a time",
             "model": f"not even the smallest model considered fits for {kind} on {hardware}",
             "devices": f"{run} does not fit on any number of these devices tried",
+            "accelerator": f"{run} does not fit on any card",
             "tokens": f"{run} on {hardware} does not fit",
         }[limit.goal]
         return f"**None**: {nothing}."
@@ -116,6 +121,8 @@ def _verdict(limit: Limit) -> str:
             return f"**{value} sequences** is the largest micro-batch that fits{_in_host(limit)}: {run} on {hardware}."
         case "model":
             return f"{_largest(limit)}: {kind} on {hardware}."
+        case "accelerator":
+            return f"{_card(limit)}{'; it is tight' * limit.tight}."
         case "tokens":
             span = f" ({figures.between('tokens', limit.low_value or 0, limit.high_value or 0)})"
             most = f"**{figures.shown('tokens', limit.value)} tokens**{span} is the most data"
@@ -123,6 +130,16 @@ def _verdict(limit: Limit) -> str:
         case _ if limit.value == 1:
             return f"**{hardware}** is enough: {run} fits on a single device{_tightly(limit)}{_in_host(limit)}."
     return f"At least **{hardware}**{_tightly(limit)}{_in_host(limit)}: {run} does not fit on fewer."
+
+
+def _card(limit: Limit) -> str:
+    """The memory first, which decides; then who has it."""
+    plan = complete(limit.plan)
+    size_gb = find_accelerator(str(plan.cluster.accelerator)).value.memory_bytes / GIB
+    others = [*limit.alike[:_NAMED], *([f"{len(limit.alike) - _NAMED} more"] if len(limit.alike) > _NAMED else [])]
+    also = f"; so does it on {', '.join(others)}" if others else ""
+    fits = f"{run_words(plan)} fits on {hardware_words(plan)}{also}"
+    return f"**{size_gb:.0f} GB** is the smallest card that holds it: {fits}"
 
 
 def _tightly(limit: Limit) -> str:
@@ -192,6 +209,7 @@ def serving(limit: Limit) -> list[Block]:
             "concurrency": "not even one user can be served",
             "model": "not even the smallest model considered fits",
             "devices": "no number of these devices tried is enough",
+            "accelerator": "no card is large enough",
         }[goal]
         more = f"Bottleneck: {by}; {limit.why}."
         return [verdict(f"None: {nothing} ({run} on {hardware}).", False, more=more)]
@@ -204,7 +222,8 @@ def serving(limit: Limit) -> list[Block]:
         "devices": f"**{hardware}** is enough" if limit.value == 1 else f"At least **{hardware}** to serve it",
     }
     where = {"model": hardware, "devices": run}.get(goal, f"{run} on {hardware}")
-    head = verdict(f"{heads[goal]}: {where}.", True, limit.warnings)
+    told = _card(limit) if goal == "accelerator" else f"{heads[goal]}: {where}"
+    head = verdict(f"{told}.", True, limit.warnings)
     there = [_bound(limit, by), *_at_that_point(chosen)]
     late = limit.limited_by.endswith("_slo_ms")
     # What latency stops is told with how fast it is there, and memory says nothing of it.

@@ -152,7 +152,8 @@ def _index() -> sqlite3.Connection:
         advice = entry.advice
         for hole in holes_in(advice):
             advice = advice.replace("{" + hole + "}", " ")
-        row = (entry.title + " " + entry.id, settings, also[entry.topic], f"{advice} {entry.source}")
+        title = " ".join((entry.title, entry.id, *entry.also))
+        row = (title, settings, also[entry.topic], f"{advice} {entry.source}")
         base.execute("INSERT INTO playbook VALUES (?, ?, ?, ?, ?)", (entry.id, *map(_spread, row)))
     return base
 

@@ -23,12 +23,12 @@ class SearchRequest(PlanRequest):
 
 
 class LimitRequest(EitherRequest):
-    goal: Literal["seq_len", "micro_batch", "model", "devices", "tokens", "context", "input_len", "concurrency"] = (
-        Field(
-            description="What to push to its limit: seq_len, micro_batch, model (largest), devices (least), tokens "
-            "(data in time or money); of serving also context (longest request), input_len, concurrency."
-        )
-    )
+    goal: Literal[
+        "seq_len", "micro_batch", "model", "devices", "accelerator", "tokens", "context", "input_len", "concurrency"
+    ] = Field(
+        description="What to push to its limit: seq_len, micro_batch, model (largest), devices (least), accelerator "
+        "(smallest card), tokens (in time or money); of serving also context, input_len, concurrency."
+    )  # fmt: skip
     family: str | None = Field(
         None, description="For goal model: a family such as llama or qwen2.5, or any; else that of the plan's model."
     )

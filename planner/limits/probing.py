@@ -10,6 +10,7 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.jobs.training import job_of
+from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import architecture
 from knowledge.offers import choices
 from planner.results import LimitProbe
@@ -54,14 +55,20 @@ class Trial:
         return self.bytes is not None and not self.fits
 
 
-def nearest_probes(probes: Iterable[LimitProbe], value: Value | None) -> list[LimitProbe]:
-    """The values tried nearest to `value` (to the least where it was not tried), in order: models by parameters."""
+def nearest_probes(probes: Iterable[LimitProbe], value: Value | None, goal: str) -> list[LimitProbe]:
+    """The values tried nearest to `value` (to the least where it was not tried), in order: models by parameters,
+    cards by memory."""
     unique = {probe.value: probe for probe in probes}
-    whole = all(isinstance(tried, int) for tried in unique)
-    ordered = sorted(unique, key=lambda tried: int(tried) if whole else architecture(str(tried)).parameters)
+    ordered = sorted(unique, key=_SIZES.get(goal, int))
     at = ordered.index(value) if value in unique else 0
     start = max(0, min(at - _SHOWN_PROBES // 2, len(ordered) - _SHOWN_PROBES))
     return [unique[tried] for tried in ordered[start : start + _SHOWN_PROBES]]
+
+
+_SIZES: Mapping[str, Callable[[Any], float]] = {
+    "model": lambda id: architecture(id).parameters,
+    "accelerator": lambda id: find_accelerator(id).value.memory_bytes,
+}
 
 
 @dataclass

@@ -23,6 +23,7 @@ from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import no_accelerator
 from knowledge.machines.counted import find_devices
 from planner.evidence import evidence_of
+from planner.limits.cards import SCOPE, cards, smallest
 from planner.limits.models import ModelCandidates
 from planner.limits.probing import nearest_probes
 from planner.result import Assumption
@@ -54,6 +55,7 @@ class _Furthest:
     probes: list[LimitProbe] = field(default_factory=list)
     assumptions: list[Assumption] = field(default_factory=list)
     seen: dict[Any, Served] = field(default_factory=dict)
+    alike: list[str] = field(default_factory=list)
 
     def served(self, value: Any) -> Served:
         return self.seen.get(value) or plan_serving(self.plan(value))
@@ -72,11 +74,14 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
             furthest = _largest_model(plan, candidates)
         case "devices":
             furthest = _fewest_devices(plan)
+        case "accelerator":
+            furthest = _smallest_card(plan)
         case _:
-            valid = ["context", "input_len", "concurrency", "model", "devices"]
+            valid = ["context", "input_len", "concurrency", "model", "devices", "accelerator"]
             raise PlanError("goal", f"{goal} is of training, but the plan is for serving", valid)
     at = furthest.served(furthest.first if furthest.value is None else furthest.value)
-    field_of = {"model": "model", "devices": "cluster.count", "concurrency": "workload.concurrency"}
+    field_of = {"model": "model", "devices": "cluster.count", "concurrency": "workload.concurrency",
+                "accelerator": "cluster.accelerator"}  # fmt: skip
     solved = field_of.get(goal, "workload.input_len")
     return Limit(
         goal=goal,
@@ -92,7 +97,8 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
         why=furthest.why,
         next_value=None if furthest.beyond is None else _next(furthest, furthest.beyond),
         tried=len(furthest.probes),
-        probes=nearest_probes(furthest.probes, furthest.value),
+        probes=nearest_probes(furthest.probes, furthest.value, goal),
+        alike=furthest.alike,
         seconds=time.perf_counter() - started,
         warnings=warnings_of(at),
         evidence=evidence_of(at.job),
@@ -326,6 +332,31 @@ def _fewest_devices(plan: Plan) -> _Furthest:
         by = "kv_cache"
         why = f"on {before.value} devices the cache of {clients:,} requests at once does not fit beside the weights"
     return _Furthest(plan_at, value, 1, before.value, by, why, probes, seen=seen)
+
+
+def _smallest_card(plan: Plan) -> _Furthest:
+    """The card with the least memory of which as many as the plan counts (one, unless it says) hold it, and keep its
+    limits of latency."""
+    count = plan.cluster.count or 1
+    probes: list[LimitProbe] = []
+    late: set[str] = set()
+
+    def plan_at(value: Any) -> Plan:
+        return plan.patch({"cluster.accelerator": value, "cluster.count": count})
+
+    def fits(id: str) -> bool:
+        probe = _probe(id, plan_at(id))
+        if probe.fits and plan_serving(plan_at(id)).meets_slo is False:
+            late.add(id)
+        probes.append(probe.model_copy(update={"fits": probe.fits and id not in late}))
+        return probes[-1].fits
+
+    least = smallest(fits)
+    below = least.below and least.below.id
+    by = "range" if below is None else "latency" if below in late else "weights"
+    value = least.card and least.card.id
+    why = least.why if value else "no card is large enough"
+    return _Furthest(plan_at, value, cards()[-1].id, below, by, why, probes, [SCOPE], alike=least.alike)
 
 
 def _held(plan: Plan) -> tuple[Deployments, ServingMemory, np.ndarray]:

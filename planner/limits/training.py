@@ -12,15 +12,17 @@ from estimator.plan.schema import Plan
 from estimator.search.layouts import divisors
 from knowledge.figures import gib
 from knowledge.jobs.training import job_of
+from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import ModelFacts
 from planner.evidence import evidence_of
+from planner.limits.cards import SCOPE, cards, smallest
 from planner.limits.models import ModelCandidates
 from planner.limits.probing import Trial, Trials, Value, last_that_fits, narrowed, nearest_probes, reach
 from planner.results import Assumption, Limit, NextValue
 from planner.training.memory import memory_of
 from planner.training.planned import Planned, choice, warnings_of
 
-Goal = Literal["seq_len", "micro_batch", "model", "devices"]
+Goal = Literal["seq_len", "micro_batch", "model", "devices", "accelerator"]
 
 # The bounds of a Plan's seq_len and micro_batch, and a cluster larger than any that is known to train one model.
 _LONGEST_TOKENS = 100_000_000
@@ -48,6 +50,7 @@ class _Furthest:
     beyond: Value | None
     bound: tuple[str, str] | None = None
     assumptions: list[Assumption] = field(default_factory=list)
+    alike: list[str] = field(default_factory=list)
 
 
 def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -> Limit:
@@ -63,6 +66,8 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -
             furthest = _largest_model(plan, candidates)
         case "devices":
             furthest = _fewest_devices(plan)
+        case "accelerator":
+            furthest = _smallest_card(plan)
         case _:
             raise PlanError("goal", f"{goal} is of serving, but the plan is for training", get_args(Goal))
     return _limit(goal, furthest, started)
@@ -210,7 +215,45 @@ def _fewest_nodes(trials: Trials, node: int) -> int | None:
     return next((nodes * node for nodes in range(low + 1, high + 1) if trials.confirmed(nodes * node)), None)
 
 
-_UNITS = {"seq_len": " tokens", "micro_batch": " sequences per micro-batch", "model": "", "devices": " devices"}
+def _smallest_card(plan: Plan) -> _Furthest:
+    """The card with the least memory of which as many as the plan counts (else one) hold it, without host memory unless
+    the plan names that."""
+    alone = {"cluster.count": plan.cluster.count or 1, "layout.offload": plan.layout.offload or "none"}
+    trials = Trials(lambda value: plan.patch({"cluster.accelerator": value, **alone}), narrowed(plan))
+    least = smallest(lambda id: trials.fits(id) or _holds_leaner(trials, id))
+    # Each card has its own way; a verdict comes to that of the first again.
+    trials.framework, trials.conceded = None, {}
+    first = cards()[-1].id
+    below = least.below and least.below.id
+    if least.card is None:
+        return _Furthest(trials, None, first, below, assumptions=[SCOPE])
+    bound = None if below else ("range", least.why)
+    return _Furthest(trials, least.card.id, first, below, bound, [SCOPE], least.alike)
+
+
+# What takes more than this of a card holds on it in no way.
+_LEANER = 1.5
+
+
+def _holds_leaner(trials: Trials, id: str) -> bool:
+    """Whether a card holds the plan in a leaner way, as with chunked loss."""
+    alone = trials.tried[id]
+    usable = find_accelerator(id).value.usable_bytes
+    if alone.bytes is None or alone.bytes > _LEANER * usable:
+        return False
+    held = trials.confirmed(id)
+    if not held:
+        trials.tried[id] = alone
+    return held
+
+
+_UNITS = {
+    "accelerator": "",
+    "seq_len": " tokens",
+    "micro_batch": " sequences per micro-batch",
+    "model": "",
+    "devices": " devices",
+}
 
 
 def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
@@ -233,8 +276,9 @@ def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
         why=why,
         next_value=None if beyond is None else _next(beyond),
         on_devices=furthest.trials.alone,
+        alike=furthest.alike,
         tried=len(furthest.trials.tried),
-        probes=nearest_probes(probes, furthest.first if value is None else value),
+        probes=nearest_probes(probes, furthest.first if value is None else value, goal),
         seconds=time.perf_counter() - started,
         warnings=warnings_of(at),
         evidence=evidence_of(at.job),
@@ -244,7 +288,7 @@ def _limit(goal: Goal, furthest: _Furthest, started: float) -> Limit:
 def _others(goal: Goal, at: Planned, value: Value | None) -> list[Assumption]:
     """The plan's assumptions without the one about the value that was asked for."""
     field = {"seq_len": "workload.seq_len", "micro_batch": "workload.micro_batch", "model": "model",
-           "devices": "cluster.count"}[goal]  # fmt: skip
+           "devices": "cluster.count", "accelerator": "cluster.accelerator"}[goal]  # fmt: skip
     return [item for item in at.assumptions if item.field != field or value is None]
 
 

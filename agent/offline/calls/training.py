@@ -24,6 +24,7 @@ SOLVED = {
     "micro_batch": "workload.micro_batch",
     "model": "model",
     "devices": "cluster.count",
+    "accelerator": "cluster.accelerator",
     "tokens": "workload.dataset_tokens",
     "context": "workload.max_context",
     "input_len": "workload.input_len",
