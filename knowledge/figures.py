@@ -12,6 +12,7 @@ from knowledge.figure_facts import known_figure
 NONE = "–"
 _KIB, _MIB = 2.0**10, 2.0**20
 _DAYS_FROM_H = 72
+_MOST_BESIDE = 600
 _LEAST_ROOM = 0.05 * GIB
 
 
@@ -76,8 +77,10 @@ def hours(value_h: float) -> str:
 
 
 def hours_beside(value_h: float, other_h: float) -> str:
-    """Like `hours`, in the unit that the other is written in."""
+    """Like `hours`, in the unit that the other is written in; in its own where that makes it a large number."""
     unit = hours(other_h).rpartition(" ")[2]
+    if unit != "days" and value_h > _MOST_BESIDE * {"min": 1 / 60, "hours": 1.0}[unit]:
+        return hours(value_h)
     size = value_h / {"min": 1 / 60, "hours": 1.0, "days": 24.0}[unit]
     whole = size >= (10 if unit == "min" else 1000)
     return f"{size:,.0f} {unit}" if whole else f"{size:,.1f} {unit}"

@@ -50,6 +50,8 @@ class PlaybookAdvice:
     effect: Effect | None
     settings: Mapping[str, str]
     source: str
+    also: tuple[str, ...] = ()
+    """Other words that people have for what the title names."""
 
     @property
     def computable(self) -> bool:
@@ -95,6 +97,7 @@ def _entry(topic: str, row: Mapping[str, Any]) -> PlaybookAdvice:
             effect=fields.pop("effect", None),
             settings=MappingProxyType(fields.pop("settings", {})),
             source=fields.pop("source"),
+            also=tuple(fields.pop("also", ())),
         )
     except KeyError as missing:
         raise ValueError(f"playbook entry {name}: {missing} is missing") from None

@@ -19,7 +19,7 @@ from pages.results.limits import doubt_words, in_doubt, limit_words, untold
 from pages.results.money import unpriced
 from pages.results.needs import needs, switched_on
 from planner.money.results import CostEstimate
-from planner.results import FitCheck, Throughput, TrainingEstimate
+from planner.results import FitCheck, Remedy, Throughput, TrainingEstimate
 from planner.serving.results import ServingEstimate
 
 # Rows of a range, of which no next steps are told: both ends, and what is between them.
@@ -91,7 +91,7 @@ def training(
     if sought and sought not in head.text:
         # Behind a verdict that comes first as something hurts.
         beside = [Prose(money.titled(sought)), *beside]
-    return [head, *([Prose(told)] if told else []), *beside, *how]
+    return [head, *([Prose(told)] if told else []), *_roomier(fit), *beside, *how]
 
 
 def _last(path: str) -> str:
@@ -223,10 +223,19 @@ def _ways(fit: FitCheck | None, timed: bool = True) -> list[Block]:
     working = [way for way in fit.remedies if way.fits][:2]
     if not working:
         return [Prose("No change tried makes it fit on these devices: take more or larger ones.")]
-    slower = [f", {_slower(way.slowdown)}" if timed else "" for way in working]
-    words = [_with_room(way.what, f"{figures.gib(way.per_device_bytes)}{how}")
-             for way, how in zip(working, slower, strict=True)]  # fmt: skip
-    return [Prose(f"It would fit with {' or '.join(words)}.")]
+    return [Prose(f"It would fit with {_told(working, timed)}.")]
+
+
+def _roomier(fit: FitCheck | None) -> list[Block]:
+    """What would leave more room to a plan that hardly has any, the least slow first."""
+    less = [way for way in fit.remedies if way.fits][:2] if fit and fit.tight else []
+    return [Prose(f"Less memory: {_told(less, True)}.")] if less else []
+
+
+def _told(ways: Sequence[Remedy], timed: bool) -> str:
+    slower = [f", {_slower(way.slowdown)}" if timed else "" for way in ways]
+    takes = (f"{figures.gib(way.per_device_bytes)}{how}" for way, how in zip(ways, slower, strict=True))
+    return " or ".join(_with_room(way.what, each) for way, each in zip(ways, takes, strict=True))
 
 
 def _with_room(what: str, takes: str) -> str:

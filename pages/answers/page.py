@@ -89,7 +89,8 @@ def _decides(result: TrainingEstimate | ServingEstimate) -> list[Block]:
 
 def _fit(check: FitCheck, width: int) -> list[Block]:
     """The verdict, and what the room is good for or what would make it."""
-    helps = [] if check.fits else remedies(check.remedies[:_MOST_REMEDIES], "What would make it fit")
+    title = "What would leave more room" if check.fits else "What would make it fit"
+    helps = remedies(check.remedies[:_MOST_REMEDIES], title) if check.tight or not check.fits else []
     return [
         fit_verdict(check),
         *listed(check, ROOM, "What fits at most"),

@@ -38,6 +38,8 @@ def training(fit: FitCheck) -> list[Block]:
         if (fit.largest_seq_len or 0) > (workload.seq_len or 0):
             more.append(f"sequences of {figures.known(fit.largest_seq_len, figures.whole)} tokens")
     text += f" The same layout would take {' or '.join(more)}." if more else ""
+    if fit.tight and (ways := [way for way in fit.remedies if way.fits]):
+        return [Prose(text), *remedies(ways[:_MOST_REMEDIES], "What would leave more room", "why", True)]
     return [Prose(text), *remedies(fit.relaxations[:_MOST_RELAXATIONS], _BUYS, "why")]
 
 

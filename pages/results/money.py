@@ -406,7 +406,9 @@ def rejected(rows: Sequence[ClusterRejected]) -> list[Block]:
     told: list[ClusterRejected] = []
     for why, of_reason in groups.items():
         names = [name for row in of_reason for name in row.accelerators]
-        more = [f"and {len(names) - _MOST_REJECTED} more"] if len(names) > _MOST_REJECTED + 1 else []
+        # Their number is one of the result where they are of one row.
+        many = f"{len(names)} in all" if len(of_reason) == 1 else "and others"
+        more = [many] if len(names) > _MOST_REJECTED + 1 else []
         names = [*names[:_MOST_REJECTED], *more] if more else names
         why = of_reason[0].why if len(of_reason) == 1 else why
         told.append(of_reason[0].model_copy(update={"accelerators": names, "why": why}))
