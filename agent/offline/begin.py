@@ -71,6 +71,8 @@ _QUESTION = ("intents", "limit", "sweep", "choices", "wish", "once", "asked", "p
 # Acts that lay edits over the plan itself, where something else was only supposed.
 _SETTLES = ("change", "control", "recall")
 
+_RAN_OUT = "a run that has no room may differ from this one in what was not said: recompute, loss kernel, batch"
+
 Begun = tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -123,7 +125,8 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     if example := example_of(plan, question):
         plan, base.supposing = merge(plan, example), True
         load.append(f"no run was named: {EXAMPLE} taken as an example")
-    reading = replace(reading, assumed=[*load, *data, *reading.assumed, *taken])
+    ran_out = [_RAN_OUT] if "oom" in reading.focus and whole(plan) and not is_serving(plan) else []
+    reading = replace(reading, assumed=[*load, *data, *ran_out, *reading.assumed, *taken])
     topic = _remembered(turn, reading, base, change, plan, question)
     topic["pricing"] = _pricing(base.topic.get("pricing", {}), reading, plan, catalogue)
     notes += [*change.patch.notes, *assumed]
@@ -138,10 +141,20 @@ def begin(turn: Turn, start: int, reading: Reading, catalogue: Catalogue) -> Beg
     still = [f"{label(supposed[0])}, as supposed before"] if goes_on else []
     work |= common(turn, start, reading, [*still, *more, *change.patch.refusals], notes) | {"supposed": bool(supposed)}
     topic["turn"] = asdict(TurnWork(**work))
+    there = _goes_back_to(turn, base, topic)
     if not supposed:
-        return (turn.plan if base.supposing else plan), topic
+        return (there if base.supposing else plan), topic
     topic["supposed"] = plan
-    return turn.plan, topic
+    return there, topic
+
+
+def _goes_back_to(turn: Turn, base: _Base, topic: dict[str, Any]) -> dict[str, Any]:
+    """The plan beside which something is supposed: where a turn goes back from serving to training, or the other way
+    round, the one that it goes back to ('back to the training: what if we take rank 64?')."""
+    if not base.back or not turn.plan or is_serving(base.plan) == is_serving(turn.plan):
+        return turn.plan
+    topic |= {"plans": [*_plans(topic), merge(turn.plan, {})][-_MOST_PLANS:]}
+    return base.plan
 
 
 def _with_what_is_settled(
@@ -179,12 +192,13 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
         return _Base({}, {name: topic[name] for name in _KEPT_WHEN_NEW if name in topic}, False)
     if "other" in to and (other := _other(plan, topic)):
         return _Base(other, topic, hypothetical)
-    if "before" in to and supposed:
+    if "before" in to and supposed and reading.serving in (None, is_serving(plan)):
         # 'Never mind': what was only supposed is let go.
         return _Base(here, topic, hypothetical)
     if to & {"before", "first", "other"} and plans:
-        topic["plans"] = [] if "first" in to else plans[:-1]
-        return _Base(merge(plans[0 if "first" in to else -1], {}), topic, hypothetical, back=True)
+        place = 0 if "first" in to else _last_of_kind(plans, reading)
+        topic["plans"] = [] if "first" in to else [*plans[:place], *plans[place + 1 :]]
+        return _Base(merge(plans[place], {}), topic, hypothetical, back=True)
     if "supposed" in to and supposed:
         return _Base(merge(supposed, {}), topic, hypothetical)
     if pending and _answers(reading, pending):
@@ -195,9 +209,22 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
     # 'Plus gradient checkpointing' is beside what was supposed.
     goes_on = hypothetical or not reading.edits or reading.act not in _SETTLES or _goes_on_asking(reading)
     goes_on |= "also" in to
-    if supposed and (goes_on or not plan):
+    if supposed and (goes_on or not plan) and not _is_of_what_is(reading, plan, supposed):
         return _Base(merge(supposed, {}), topic, goes_on)
     return _Base(here, topic, hypothetical)
+
+
+def _last_of_kind(plans: Sequence[Mapping[str, Any]], reading: Reading) -> int:
+    """Where the last of the plans before stands: of those for training, or for serving, where a turn names that."""
+    kinds = [is_serving(plan) == reading.serving for plan in plans]
+    return max((place for place, same in enumerate(kinds) if same), default=len(plans) - 1)
+
+
+def _is_of_what_is(reading: Reading, plan: Mapping[str, Any], supposed: Mapping[str, Any]) -> bool:
+    """Whether a turn is about the plan, which is for training, where one for serving is only supposed, or the other
+    way round: 'what did that training cost?'"""
+    kind = is_serving(plan)
+    return bool(plan) and is_serving(supposed) != kind == serves(reading, supposed)
 
 
 def _goes_on_asking(reading: Reading) -> bool:

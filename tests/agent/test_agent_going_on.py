@@ -210,3 +210,89 @@ def test_a_change_that_is_refused_changes_nothing(refuses: str, change: str) -> 
     assert not reading.edits
     wanted = language.read(f"why don't we {change}?", known(), PLAN, {}, NOON)
     assert [edit.op for edit in wanted.edits] == ["times"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what's the smallest gpu that runs qwen3-14b at q4",
+        "smallest card for llama 8b qlora",
+        "kleinste Karte für Qwen3-14B q4?",
+        "minimum gpu for llama 70b qlora",
+    ],
+)
+def test_the_smallest_card_is_a_kind_of_device_not_how_many(question: str) -> None:
+    assert own(question)["goal"] == "accelerator"
+
+
+def test_a_length_in_thousands_is_no_number_of_devices() -> None:
+    *_, last = plans("serve qwen3-14b q4 at 32k on a 3060", "how many do I need", "and at 16k")
+    assert get(last, "cluster.count") in (None, 1)
+    assert 16_000 <= get(last, "workload.input_len") + 256 <= 16_640
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "8 answers per prompt of 4096 tokens each",
+        "8 respostas por prompt com 4096 tokens cada",
+        "8 Antworten pro Prompt mit je 4096 Token",
+        "8 réponses par prompt de 4096 tokens",
+        "8 respuestas por prompt de 4096 tokens",
+        "每个prompt生成8个回答，每个4096 token",
+        "プロンプトごとに8回答、各4096トークン",
+    ],
+)
+def test_answers_to_each_prompt_are_a_group_and_their_tokens_its_length(words: str) -> None:
+    read = said(f"GRPO qwen3 8b, {words}")
+    assert (read["group_size"], read["response_len"]) == (8, 4096)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Danach soll das Modell für 20 gleichzeitige Nutzer laufen.",
+        "学習後、20人が同時に使う場合の速度は？",
+        "and afterwards 20 people will use it",
+        "y luego lo usarán 20 personas a la vez",
+        "nach dem Training sollen 20 Leute es nutzen",
+    ],
+)
+def test_people_who_are_to_use_a_model_are_served_whatever_is_trained_now(words: str) -> None:
+    reading = language.read(words, known(), PLAN, {}, NOON)
+    assert reading.serving
+    assert {"concurrency": 20}.items() <= {edit.field: edit.value for edit in reading.edits}.items()
+
+
+def test_going_back_to_the_training_is_to_the_last_plan_that_was_one() -> None:
+    turns = ("lora on llama 8b, one L40S, 10M tokens", "then serve it to 8 people", "could 20 people use it?")
+    *_, back, memory = scoring.talk([*turns, "back to the training. what if I take rank 64", "what does that need?"])
+    assert [get(turn.plan, "workload.method") for turn in (back, memory)] == ["lora", "lora"]
+    assert "estimate_inference" not in {call.name for call in memory.calls}
+
+
+@pytest.mark.parametrize("words", ["if we spend only 500", "wir wollen nur 500 ausgeben", "si on ne dépense que 500"])
+def test_a_bare_number_that_is_spent_is_money(words: str) -> None:
+    assert said(words, {**PLAN, "goal": {"budget_usd": 3000}})["budget_usd"] == 500
+
+
+@pytest.mark.parametrize("words", ["my loss goes to nan", "we keep getting loss spikes", "it hangs at step 30"])
+@pytest.mark.parametrize("plan", [{}, PLAN], ids=["no plan", "a plan"])
+def test_what_goes_wrong_beside_memory_is_looked_up_and_changes_nothing(words: str, plan: dict[str, Any]) -> None:
+    reading = language.read(words, known(), plan, {}, NOON)
+    assert (reading.tool, reading.edits) == ("search_playbook", [])
+
+
+def test_files_that_were_shown_are_shown_again_with_what_is_changed() -> None:
+    arguments = own("llamafactory yaml for dpo on llama 3.1 8b, 2 a6000, lora r 32", "make the rank 16")
+    assert (arguments["lora_rank"], arguments["targets"]) == (16, ["llamafactory"])
+
+
+@pytest.mark.parametrize(("kind", "model"), [("dense", "Qwen/Qwen3-32B"), ("MoE", "Qwen/Qwen3-30B-A3B")])
+def test_a_size_is_of_a_model_of_the_kind_that_is_said(kind: str, model: str) -> None:
+    assert said(f"pretrain a 30B {kind} on 256 H100")["model"] == model
+
+
+def test_one_of_two_that_were_spoken_of_is_no_number_of_devices() -> None:
+    compared = own("llama 8b on a 4090", "or a 3090", "which of the two is faster")
+    assert "count" not in str(compared.get("over", {}))

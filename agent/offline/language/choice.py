@@ -13,10 +13,11 @@ from agent.offline.language.features.signs import LOADS, has_row, weighs_an_api
 from agent.offline.language.features.tool import listed, of_tool, only_changes
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
-from agent.offline.language.own.files import saved_plans
+from agent.offline.language.own.files import saved_plans, settings
 from agent.offline.language.own.limits import (
     any_goal,
     asked_outright,
+    asks_for_a_card,
     asks_for_data,
     asks_how_many_of_them,
     asks_most,
@@ -27,7 +28,7 @@ from agent.offline.language.own.limits import (
 from agent.offline.language.own.measured import RATES, is_judged, measured
 from agent.offline.language.own.rows import goes_on_with, shown_or_written
 from agent.offline.language.own.runs import goes_on_with_runs
-from agent.offline.language.own.searches import asks_how_accurate, explained, strategies_named
+from agent.offline.language.own.searches import asks_how_accurate, explained, strategies_named, symptoms
 from agent.offline.language.own.tool import is_outside
 from agent.offline.language.own.weighed import weighed
 from agent.offline.language.reading.observed import is_observed
@@ -89,6 +90,9 @@ def _likeliest(page: Page, shares: Mapping[str, float]) -> str:
     if tool == act.NO_TOOL and asks_how_accurate(page):
         # 'How accurate are you?'
         return "search_playbook"
+    if tool == act.NO_TOOL and not page.plan and page.read.asked("mode") and _has_limits(page):
+        # 'Can you train a model in a weekend?'
+        return "recommend_cluster"
     if (
         tool == act.NO_TOOL
         and shares[tool] < _SURE
@@ -110,6 +114,15 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
     if page.plan and page.values("more_usd"):
         # 'What would $10k more buy?' is asked of the run that there is.
         return "estimate_cost"
+    if symptoms(page.read) and not (page.log or {"fit", "memory", "cost"} & set(page.read.asked("focus"))):
+        return "search_playbook"
+    if asks_for_a_card(page):
+        return "find_limit"
+    if before in _WRITES and page.plan and "?" not in page.read.text and (only_changes(page) or settings(page)):
+        # 'Make the rank 16', 'partition gpu-long': the files are to have it.
+        return "render_configs"
+    if _names_what_to_buy(page):
+        return "recommend_cluster"
     if asks_for_data(page) and known:
         return "find_limit"
     if len(set(saved_plans(page))) > 1 and sure not in _OF_SCENARIOS:
@@ -128,6 +141,20 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "best_serving" if page.mode == SERVING else "best_parallelism"
     outright = known and not page.plan and (asked_outright(page) or (page.devices and asks_most(page)))
     return "find_limit" if outright or asks_how_many_of_them(page) else None
+
+
+def _names_what_to_buy(page: Page) -> bool:
+    """Whether a model is named where it was asked which one money holds: what it buys for that one is to be found."""
+    match page.topic:
+        case {"limit": {"goal": "model"}}:
+            machines = page.read.of("accelerator") or get(page.plan, "cluster.accelerator")
+            return bool(page.read.of("model") and get(page.plan, "goal.budget_usd") and not machines)
+    return False
+
+
+def _has_limits(page: Page) -> bool:
+    """Whether money or a time is said that a run may take."""
+    return bool(page.until or page.values("budget_usd") or page.values("deadline_h"))
 
 
 def _is_by_a_strategy(page: Page) -> bool:
@@ -186,9 +213,8 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if tool == "compare" and "describe" in page.read.asked("wish") and _is_of_a_model_alone(page):
         # 'Which has more active parameters, GLM-4.5-Air or gpt-oss-120b?'
         return "describe_model"
-    if tool == "describe_model" and page.mode == SERVING and any(map(page.values, _OF_A_CACHE)):
-        # 'KV cache of Llama-3.1-70B at 128k' is asked of requests of that length.
-        return "estimate_inference"
+    if tool == "describe_model" and _is_of_a_run_of_it(page):
+        return _estimate(page)
     if tool == "find_limit" and (instead := _instead_of_a_limit(page)):
         return instead
     counted = any(device.count for device in page.devices) or page.values("count") or page.values("nodes")
@@ -210,13 +236,23 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
         return "best_serving"
     if tool == "recommend_cluster" and (instead := _instead_of_a_search(page, before)):
         return instead
-    if tool == "advise" and page.plan and "cheaper" in focus:
-        # 'Too expensive, what are my options?'
-        return "estimate_cost"
+    if tool == "advise" and page.plan and (instead := _instead_of_advice(page)):
+        return instead
     if tool in ("estimate_training", "check_fit") or _is_of_a_run(page, tool, before, bool(counted), focus):
         fits = page.mode != SERVING and {"fit", "need"} & set(focus)
         return "check_fit" if fits else _estimate(page)
     return shown_or_written(page, tool)
+
+
+def _instead_of_advice(page: Page) -> str | None:
+    """The tool of what seems to ask for advice, and is about money, or a run that was said to run out of memory."""
+    if "cheaper" in page.read.asked("focus"):
+        # 'Too expensive, what are my options?'
+        return "estimate_cost"
+    match page.topic:
+        case {"reading": {"focus": [*before]}} if "oom" in before and page.mode != SERVING:
+            return "check_fit"
+    return None
 
 
 def _instead_of_a_limit(page: Page) -> str | None:
@@ -278,6 +314,15 @@ def _tells_a_run(page: Page) -> bool:
     several = any(len(number.values) > 1 for number in page.filled)
     told = has_model(page) and counted and len(page.devices) == 1 and not several
     return told and not (page.plan or asks(read.found, []) or read.asked("wish") or asks_which(read.found))
+
+
+def _is_of_a_run_of_it(page: Page) -> bool:
+    """Whether what seems to ask for facts of a model is about a run of it: 'KV cache of Llama-3.1-70B at 128k',
+    'then take Qwen3-32B' where there is a plan."""
+    if page.mode == SERVING and any(map(page.values, _OF_A_CACHE)):
+        return True
+    asked = page.read.asked("focus") or page.read.asked("wish") or asks(page.read.found, [])
+    return bool(page.plan and page.read.of("model")) and "?" not in page.read.text and not asked
 
 
 def _is_of_a_model_alone(page: Page) -> bool:

@@ -139,8 +139,10 @@ def devices(
 
 
 def _alone(read: Mentions, name: Name) -> int | None:
-    """One, of 'a 4090' and 'an L4'."""
+    """One, of 'a 4090', 'a used 3090' and 'an L4'."""
     start = next((at for at in range(max(name.start - 2, 0), name.start) if _makes(read, at, name.start)), name.start)
+    while start > 1 and (read.tokens[start - 1].norm in lexicon().described or read.tokens[start - 1].text == "-"):
+        start -= 1
     before = read.tokens[start - 1].norm if start else ""
     plural = name.text[-1:] in "sS" and not name.text[:-1].endswith(tuple("lL4"))
     machine = is_machine(read, name) or of_machines(read, name)

@@ -69,7 +69,7 @@ def all_of_them(read: Sequence[Glyphs], rows: Sequence[Row], offers: int) -> fro
     return frozenset(
         row.start
         for row in rows
-        if row.amounts[-1].value == offers > 1 and row.bare and row.start > 1 and read[row.start].kind == "word"
+        if 1 < row.amounts[-1].value <= offers and row.bare and row.start > 1 and read[row.start].kind == "word"
         if read[row.start - 1].norm in pointing
     )
 

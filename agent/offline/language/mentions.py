@@ -363,7 +363,8 @@ _OF_SERVING, _OF_TRAINING = ("users", "rate"), ("epochs",)
 # Generations of InfiniBand; what is said of other things than networks, too.
 _GENERATIONS, _ALSO_OF_OTHERS = ("ndr", "hdr", "edr", "xdr"), ("tcp", "eth", "gbe")
 _ASKED_OF_SERVING = ("latency", "best", "latency.ttft_s", "latency.tpot_s", "memory.components.kv_cache",
-                     "assistant", "home")  # fmt: skip
+                     "assistant", "home", "concurrency", "users")  # fmt: skip
+_OF_EITHER = ("stop", "at_once")
 
 
 def shows(read: Mentions, mode: str, beside: Sequence[str] = ()) -> bool:
@@ -373,7 +374,7 @@ def shows(read: Mentions, mode: str, beside: Sequence[str] = ()) -> bool:
         if at < behind or at in read.named_tokens:
             continue
         behind = words[0].end
-        senses = [sense for sense in words[0].senses if sense.value != "target" and sense.kind != "stop"]
+        senses = [sense for sense in words[0].senses if sense.value != "target" and sense.kind not in _OF_EITHER]
         if {_kind_of(sense) for sense in senses} == {mode} and not all(sense.name in beside for sense in senses):
             return True
     return False

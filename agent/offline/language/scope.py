@@ -148,11 +148,12 @@ def _supposes_it(heard: Found, at: int) -> bool:
 
 
 def _refuses_nothing(found: Found, at: int, end: int) -> bool:
-    """Whether a refusal is a part of words that refuse nothing: 'no idea', 能不能 (whether one can)."""
+    """Whether a refusal is a part of words that refuse nothing: 'no idea', 能不能 (whether one can), 'it won't do'."""
     longest = found.words[at][0]
+    asked = any(sense.value == "focus" for sense in longest.all("asked"))
     # 'Never mind'
     lets_go = found.does(at, "back", "new", "dismiss") == longest.end
-    whole = longest.end > end and (longest.get("stop") is not None or lets_go)
+    whole = longest.end > end and (longest.get("stop") is not None or lets_go or asked)
     again = 0 < at < len(found.text) - 1 and found.text[at - 1].norm == found.text[at + 1].norm
     return whole or (again and found.text[at].kind == "single")
 

@@ -66,7 +66,8 @@ def _goes_on(read: Mentions) -> bool:
     """Whether a question goes on with the one before: 'and with LoRA?', 'what if we use fp8?', '40?'."""
     first = next((at for at, token in enumerate(read.tokens) if token.kind != "sign"), 0)
     begins = read.found.does(first, "and_then", "and", "suppose") or read.tokens[first].norm in _GOING_ON
-    return bool(begins) or len(read.tokens) <= _FEW
+    inside = sum(name.end - name.start - 1 for name in read.names)
+    return bool(begins) or len(read.tokens) - inside <= _FEW
 
 
 def wished(read: Mentions) -> list[str]:

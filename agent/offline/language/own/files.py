@@ -28,6 +28,7 @@ def files_of(page: Page, reading: Reading) -> dict[str, Any]:
     own: dict[str, Any] = {}
     refused = set(page.refused.things)
     targets = [name for at, _, name in page.read.asked_at("target") if at not in refused]
+    targets = targets or _targets_before(page)
     if targets:
         own["targets"] = list(dict.fromkeys(targets))
     if folder := folder_of(page):
@@ -35,6 +36,15 @@ def files_of(page: Page, reading: Reading) -> dict[str, Any]:
     if limits := page.values("time_limit_h"):
         own["time_limit_h"] = limits[-1]
     return own | settings(page) | _tried(page, refused)
+
+
+def _targets_before(page: Page) -> list[str]:
+    """The programs that the turn before showed files for, where a turn changes what these are of."""
+    match page.topic:
+        case {"reading": {"tool": "render_configs" | "write_configs", "own": {"targets": [*targets]}}} if page.plan:
+            named = page.read.asked("target") or any(value.field == "framework" for value in page.kept)
+            return [] if named else list(targets)
+    return []
 
 
 def _tried(page: Page, refused: set[int]) -> dict[str, Any]:

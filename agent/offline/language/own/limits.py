@@ -28,12 +28,14 @@ _DOUBLINGS = 6
 _ENDING = ("deadline_h", "budget_usd", "credits_usd", "budget_device_hours")
 # Of these 'what' asks how much there may be; of models and devices, which.
 _SIZES = ("seq_len", "context", "micro_batch", "concurrency", "input_len")
+_LOADS = ("concurrency", "request_rate", "requests", "token_rate")
 _LIMITING = ("most", "least", "size", "fit", "best")
 
 
 def limit_of(page: Page, reading: Reading) -> dict[str, Any]:
     goal = _goal_before(page) or ("tokens" if asks_for_data(page) else limit_goal(page))
     goal = goal or any_goal(page) or goal_of_the_last(page) or ("model" if not has_model(page) else None)
+    goal = "accelerator" if goal in ("devices", None) and asks_for_a_card(page) else goal
     own: dict[str, Any] = {"goal": goal} if goal else {}
     if goal == "model" and page.values("budget_usd") and not page.read.of("accelerator"):
         page.needs.append(Need("cluster.accelerator", _MONEY_ALONE))
@@ -41,6 +43,15 @@ def limit_of(page: Page, reading: Reading) -> dict[str, Any]:
         family = next((name for name in page.read.of("model") if not name.sized), None)
         own |= {"family": family.text} if family else {}
     return own
+
+
+def asks_for_a_card(page: Page) -> bool:
+    """Whether the smallest card is asked for, where none is named: 'what is the smallest GPU that does?'"""
+    heard = page.read.found
+    least = [end for _, end, name in page.read.asked_at("focus") if name == "least"]
+    cards = any(heard.sense(at, "card") for end in least for at in range(end - 1, min(end + 2, len(heard.text))))
+    counted = "size" in page.read.asked("focus") or any(map(page.values, ("count", "nodes", *_LOADS)))
+    return cards and not (counted or page.devices) and has_model(page)
 
 
 def _goal_before(page: Page) -> str | None:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Reading
+from agent.offline.language.asking import asks
 from agent.offline.language.devices import is_machine
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import Found
+from agent.offline.language.mentions import Mentions
 from agent.offline.language.names import head_words
 from agent.offline.language.own.limits import several_values
 from estimator.money.cost import HOURS_PER_MONTH
@@ -72,7 +74,9 @@ def query_of(page: Page, reading: Reading) -> dict[str, Any]:
     """The words of content, for the playbook's search."""
     if asks_how_accurate(page):
         return {"query": "accuracy of estimates"}
-    heard, kept, behind = page.read.found, list[str](), 0
+    if told := symptoms(page.read):
+        return {"query": " ".join(told)}
+    heard, kept, behind = page.read.found, list[tuple[int, str]](), 0
     for at, token in enumerate(heard.text):
         if at < behind:
             continue
@@ -83,8 +87,21 @@ def query_of(page: Page, reading: Reading) -> dict[str, Any]:
         words = page.read.text[token.start : token.end]
         glued = bool(kept) and not token.space and heard.text[at - 1].kind != "sign"
         # 'fp8', '100GbE' are one word each.
-        kept = [*kept[:-1], kept[-1] + words] if glued else [*kept, words]
-    return {"query": " ".join(kept)[:200] or page.read.text[:200]}
+        kept = [*kept[:-1], (kept[-1][0], kept[-1][1] + words)] if glued else [*kept, (at, words)]
+    # That something is trained or served narrows nothing where more is said.
+    works = {at for at, _, _ in page.read.asked_at("mode")}
+    told = [words for at, words in kept if at not in works] or [words for _, words in kept]
+    match page.last:
+        case ("search_playbook", {"query": before}) if not ("?" in page.read.text or asks(heard, [])):
+            # 'It is bf16 with AdamW' tells more of what was asked.
+            told.insert(0, str(before))
+    return {"query": " ".join(told)[:200] or page.read.text[:200]}
+
+
+def symptoms(read: Mentions) -> list[str]:
+    """What goes wrong with a run beside its memory, in the words that say it: 'loss spikes'."""
+    senses = ((at, read.found.sense(at, "symptom")) for at in range(len(read.tokens)))
+    return list(dict.fromkeys(read.said(at, sense[1]) for at, sense in senses if sense))
 
 
 def _is_subject(heard: Found, at: int) -> bool:

@@ -58,7 +58,7 @@ _OTHER_TAILS = ("90", "95")
 
 def is_outside(page: Page) -> bool:
     """Whether a kind of model is named that is not planned here, and nothing of a run that is."""
-    said = page.read.of("model") or (page.plan and (page.filled or page.kept))
+    said = page.read.of("model") or page.values("model_size") or (page.plan and (page.filled or page.kept))
     return bool(page.read.asked("outside")) and not said
 
 

@@ -32,6 +32,7 @@ _PEOPLE, _DEVICES = "concurrency", "count"
 _UNSURE = 2.0
 # Doublings from which on a number is hardly another value of one, and what lengths in tokens are multiples of.
 _FAR, _LENGTHS = 5, 1024
+_LENGTHS_OF = ("seq_len", "max_context", "input_len")
 _FEWEST_TOKENS = 1e8
 # From here on a value is unusual for a field.
 _UNUSUAL = 0.4
@@ -180,7 +181,7 @@ def _stands_for(
 
     def named(key: str) -> str | None:
         name = field_in(topic, key)
-        return name if name in quantities else None
+        return name if name and name in quantities and not _is_far(plan, name, row) else None
 
     if _is_of_data(plan, topic, row):
         return "dataset_tokens"
@@ -212,6 +213,15 @@ def _stands_for(
         # 'The Spark then, at 8k'
         name = _length(plan)
     return name if strange(quantities[name], row) <= _UNUSUAL else None
+
+
+def _is_far(plan: Mapping[str, Any], name: str, row: Row) -> bool:
+    """Whether a number in thousands is of another size than what a field holds, or than any but a length: 16k of one
+    device, or beside a prompt of 32k."""
+    value, held = row.amounts[-1].value, get(plan, ALL_PATHS[name])
+    if not row.amounts[-1].scale or name in _LENGTHS_OF:
+        return False
+    return abs(math.log2(value / held)) > _FAR if held else _nearest(plan, row) in _LENGTHS_OF
 
 
 def _is_of_data(plan: Mapping[str, Any], topic: Mapping[str, Any], row: Row) -> bool:
@@ -298,7 +308,8 @@ def _nearest(plan: Mapping[str, Any], row: Row) -> str | None:
     if best[0] > _FAR and value >= _LENGTHS and value % _LENGTHS == 0:
         # 'Does that change the picture at 8192?'
         return _length(plan)
-    return best[1] or None
+    # A prompt that came of a context changes with it.
+    return "length" if best[1] == "input_len" and get(plan, ALL_PATHS["max_context"]) else best[1] or None
 
 
 def _length(plan: Mapping[str, Any]) -> str:

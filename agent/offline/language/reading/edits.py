@@ -15,7 +15,7 @@ from agent.offline.language.names.known import looked_up
 from agent.offline.language.own.files import settings
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.own.weighed import weighed
-from agent.offline.language.reading.machines import of_devices, of_hosts, side_by_side
+from agent.offline.language.reading.machines import of_devices, of_hosts, of_memory, side_by_side
 from agent.offline.language.reading.models import of_models
 from agent.offline.language.reading.numbers import as_number, of_numbers
 from agent.offline.language.reading.page import Page
@@ -162,6 +162,10 @@ def _of_memory(page: Page, edits: list[Edit]) -> list[Edit]:
                 page.left = [each for each in page.left if each is not row]
                 page.filled = [number for number in page.filled if number.row is not row]
                 return [*edits, Edit("accelerator", "set", id, page.read.span(row.start, row.end))]
+        alone = "fit" in page.read.asked("focus") and get(page.plan, "cluster.count") in (None, 1)
+        if which or alone or page.read.found.has_unit(row.end, "devices"):
+            # 'So a 12 GB card won't do?'
+            return [*edits, *(edit for _, more in of_memory(page) for edit in more)]
     return edits
 
 

@@ -62,7 +62,7 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             edits.append(Edit("per_node", "set", one.per_node, span))
         pieces.append((name.start, edits + _less_memory(page, name, id)))
     if not (page.devices or page.read.of("accelerator") or get(page.plan, "cluster.accelerator")):
-        pieces += _of_memory(page)
+        pieces += of_memory(page)
         if not pieces and "mine" in page.read.asked("whose"):
             page.needs.append(Need("cluster.accelerator", "which accelerator is it, and how many?"))
     for name in page.read.of("accelerator"):
@@ -189,7 +189,7 @@ def _elsewhere(page: Page, name: Name) -> int | None:
     return None
 
 
-def _of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
+def of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
     """A card by its memory alone, as the usual one of that size: 'on a 24 GB card', '8x48GB'."""
     rows = [*page.left, *(number.row for number in page.filled if number.field == "vram")]
     apple = "apple" in page.read.asked("maker")

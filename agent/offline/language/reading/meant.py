@@ -10,6 +10,7 @@ from agent.offline.language.applied import is_made
 from agent.offline.language.asking import sentences
 from agent.offline.language.assign import Filled
 from agent.offline.language.devices import Devices
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S, MONEY, Amount
 from agent.offline.language.mentions import SERVING, Mentions
 from agent.offline.language.reading.mode import comes_in, per_second
@@ -33,7 +34,7 @@ SAME_MEMORY = 0.08
 # What may as well be what was measured, and how many words before it say so.
 _MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
 _NEAR = 3
-_PRICE = "usd_per_device_hour"
+_PRICE, _BUDGET = "usd_per_device_hour", "budget_usd"
 # From here on thousands behind a device are what it costs: '8 H100 at 30k each', not 'at 4k each'.
 _DEAR_USD = 10_000
 # Tokens between a price and the time that it is for.
@@ -45,9 +46,12 @@ def as_meant(
 ) -> tuple[list[Filled], list[Row]]:
     """The numbers as what they turn out to be beside each other, and those that fill nothing: without what is only told
     of, a card's memory, requests, groups, prices and shares as what they are."""
+    filled, left = _as_spent(read, filled, left)
     filled, left = _without_told(read, filled, left)
     filled = _of_each_copy(read, _as_requests([_as_its_memory(read, number) for number in filled]))
-    filled = _as_prompts([_as_group(read, number) for number in filled]) if _generates(read, plan) else filled
+    if _generates(read, plan):
+        filled, left = _as_groups(read, filled, left)
+        filled = _as_prompts(filled)
     return [_as_busy(number) for number in _as_prices(read, filled)], left
 
 
@@ -393,11 +397,75 @@ def in_and_out(read: Mentions, rows: Sequence[Row]) -> tuple[list[Filled], list[
     return found, rest
 
 
-def _as_group(read: Mentions, number: Filled) -> Filled:
-    """Samples of each prompt, where samples are generated: '16 samples each'."""
-    end = number.row.end
-    each = end < len(read.tokens) and read.tokens[end].norm in read.found.lexicon.of_each
-    return replace(number, field="group_size") if each and number.field == "dataset_samples" else number
+def _as_groups(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
+    """The numbers with samples of each prompt, where samples are generated, as a group, and the rest: '16 samples
+    each', '8 respostas por prompt com 4096 tokens', of which the tokens are those of an answer."""
+    groups = [number for number in filled if number.field == "group_size"]
+    prompts = [range(*number.name) for number in groups if number.name]
+    if not groups:
+        loose = [Filled("response_len", (row.amounts[-1].value,), row, 1.0) for row in left if row.bare]
+        for number in (*filled, *loose):
+            counted = _counts_answers(number)
+            prompt = _of_each_prompt(read, number) if counted else None
+            few = counted and number.name and number.field == "response_len" and number.values[-1] <= _MOST_ANSWERS
+            if prompt or few or (number.field == "dataset_samples" and _is_each(read, number.row.end)):
+                filled = [*(other for other in filled if other is not number), replace(number, field="group_size")]
+                left = [row for row in left if row is not number.row]
+                prompts += [prompt] if prompt else []
+                break
+    if not prompts or any(number.field == "response_len" for number in filled):
+        return list(filled), list(left)
+    # What the prompt of 'for each prompt' seems to name.
+    named = [number for number in filled if number.field in ("prompt_len", "seq_len")]
+    named = [number for number in named if number.row.amounts[-1].unit("tokens") or number.row.amounts[-1].scale]
+    named = [number for number in named if number.name is None or number.name[0] in prompts[0]]
+    return [replace(number, field="response_len") if number in named else number for number in filled], list(left)
+
+
+# Answers are more numerous than this only where they are counted in tokens.
+_MOST_ANSWERS = 64
+_ANSWERED = ("response_len", "output_len", "dataset_samples", "requests", "global_batch")
+
+
+def _counts_answers(number: Filled) -> bool:
+    """Whether a number may be one of answers, and is none of tokens."""
+    amount = number.row.amounts[-1]
+    return number.field in _ANSWERED and not amount.scale and not amount.unit("tokens")
+
+
+def _as_spent(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[list[Filled], list[Row]]:
+    """The numbers with one that counts nothing, beside words of spending, as a budget: 'if we spend only 500'."""
+    spends = [at for at in range(len(read.tokens)) if read.found.sense(at, "spends")]
+    if not spends or any(number.field == _BUDGET for number in filled):
+        return filled, left
+    sentence = next(token for token in sentences(read.tokens) if spends[0] in token)
+    loose = [*left, *(number.row for number in filled if number.field == "seen" or not number.name)]
+    least = lexicon().quantities[_BUDGET].usual[0]
+    money = [row for row in loose if row.start in sentence and row.bare and row.amounts[-1].value >= least]
+    if not money:
+        return filled, left
+    budget = Filled(_BUDGET, (money[0].amounts[-1].value,), money[0], 0.5)
+    kept = [number for number in filled if number.row is not money[0]]
+    return [*kept, budget], [row for row in left if row is not money[0]]
+
+
+def _is_each(read: Mentions, at: int) -> bool:
+    return at < len(read.tokens) and read.tokens[at].norm in read.found.lexicon.of_each
+
+
+def _of_each_prompt(read: Mentions, number: Filled) -> range | None:
+    """Where a prompt beside a number of answers is that each of them is of: '8 answers per prompt', 'for every prompt 8
+    answers'."""
+    start, end = number.row.start, number.row.end
+    near = [*range(end, min(end + 2 * _NEAR, len(read.tokens))), *range(max(start - 3 * _NEAR, 0), start)]
+    for at in near:
+        of = read.found.sense(at, "field")
+        if not (of and any(sense.name == "prompt_len" for sense in read.found.words[at][0].senses)):
+            continue
+        before = any(read.found.does(step, "per") == at for step in range(max(at - 2, 0), at))
+        if before or read.found.does(of[1], "per"):
+            return range(at, of[1])
+    return None
 
 
 # How far another budget is from the one that there is.

@@ -35,12 +35,18 @@ def mode_of(read: Mentions, context: Context) -> str:
     if context.plan and read.does("refuse_right", "refuse_left") and not read.asked("mode"):
         # What is let go is of what there is.
         return context.plan
-    verbs = {at: name for at, _, name in read.asked_at("mode") if not (_is_refused(read, at) or _is_a_host(read, at))}
+    verbs = {
+        at: name
+        for at, end, name in read.asked_at("mode")
+        if not (_is_refused(read, at) or _is_a_host(read, at) or _is_over(read, at, end))
+    }
     if verbs:
         # 'Fine-tune it for inference': what is to be done is said first, and in the question, where something is told.
         asked = {at: name for at, name in verbs.items() if at not in read.telling}
         return next(iter((asked or verbs).values()))
     if not context.plan and _cannot_train(read):
+        return SERVING
+    if _is_for_people(read) and not shows(read, TRAINING):
         return SERVING
     beside = (*_FORMATS, "engine") if context.generates else _FORMATS
     if context.plan == TRAINING and not shows(read, SERVING, beside=beside):
@@ -91,6 +97,18 @@ def _is_a_host(read: Mentions, at: int) -> bool:
 def _is_refused(read: Mentions, at: int) -> bool:
     """Whether a refusal stands right before a word: 'not training'."""
     return any(read.found.does(before, "refuse_right") == at for before in range(max(at - 3, 0), at))
+
+
+def _is_over(read: Mentions, at: int, end: int) -> bool:
+    """Whether what a word names is only what something else comes after: 'after training', '学習後'."""
+    before = (read.found.sense(step, "behind") for step in range(max(at - 2, 0), at))
+    return read.found.sense(end, "behind") is not None or any(behind is not None for behind in before)
+
+
+def _is_for_people(read: Mentions) -> bool:
+    """Whether so many people are to use it: '20 users'."""
+    counted = (row.amounts[-1].unit("users") for row in read.rows if not read.found.sense(row.end - 1, "of_them"))
+    return any(unit is not None and not read.found.sense(unit.start, "of_them") for unit in counted)
 
 
 def _limits_latency(read: Mentions) -> bool:

@@ -23,6 +23,8 @@ _USUAL_SIZE = 8e9
 _GENERATION_MONTHS = 12
 # How far a size in words may be from a model's parameters (as a logarithm).
 _ABOUT = 0.35
+# Whose models are taken first where only a size is said.
+_MAKERS = ("meta-llama/", "Qwen/", "mistralai/", "google/")
 
 
 def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
@@ -149,7 +151,7 @@ def _usual_model(options: Sequence[str]) -> str:
     rows = [find_model(option).value for option in options]
     plain = _plain(rows)
     rank = {row.id: (row.released or "", -index) for index, row in enumerate(plain)}
-    for makers in (("meta-llama/",), ("meta-llama/", "Qwen/", "mistralai/", "google/")):
+    for makers in (_MAKERS[:1], _MAKERS):
         same = [row for row in plain if row.id.startswith(makers) and (row.released or "") >= _NEW]
         if same:
             return max(same, key=lambda row: rank.get(row.id, ("", 0))).id
@@ -195,7 +197,8 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
             continue
         size = one.values[0]
         near = page.catalogue.models_of_size(size) if size > 0 else []
-        near = [id for id in near if f"{size / 1e9:g}b" in id.lower()] or near
+        # 'A dense 30B' is of that kind before it is called so.
+        near = _of_kind(page, near, size) or [id for id in near if f"{size / 1e9:g}b" in id.lower()] or near
         span = page.read.span(one.row.start, one.row.end)
         model = str(page.plan.get("model") or "")
         if one.name is None and not named and _counts_tokens(page, model, size, near):
@@ -222,6 +225,21 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
                 Need("model", f"which model of {size / 1e9:g}B parameters is it? None of that size is known")
             )
     return edits
+
+
+def _of_kind(page: Page, near: Sequence[str], size: float) -> list[str]:
+    """Of models of one size the dense ones, or those of experts, where that is said: 'a dense 30B'."""
+    heard = page.read.found
+    dense, sparse = (any(heard.sense(at, kind) for at in range(len(heard.text))) for kind in ("dense", "sparse"))
+    if dense == sparse:
+        return []
+    same = [id for id in near if _has_experts(id) == sparse]
+    return [id for id in same if f"{size / 1e9:g}b" in id.lower() and id.startswith(_MAKERS)] or same
+
+
+def _has_experts(model: str) -> bool:
+    facts = find_model(model).value
+    return bool(facts.active_parameters) and facts.active_parameters != facts.parameters
 
 
 def _is_path(name: str) -> bool:

@@ -187,7 +187,7 @@ def understood(
     dated = dated.union(range(*busy[1:]) if busy else ())
     offers = _offers(topic)
     # What is supposed, or was before, stands beside what is.
-    several = len(offers) or (2 if topic.get("supposed") or topic.get("plans") else 0)
+    several = max(len(offers), 2 if topic.get("supposed") or topic.get("plans") else 0)
     dated = dated.union(called(read.tokens) if offers else (), all_of_them(read.tokens, read.rows, several))
     until = deadline(read, now)
     dated = dated.union(range(*until[1:]) if until else ())

@@ -162,6 +162,11 @@ def _other_providers(page: Page, lost: Sequence[str]) -> list[str]:
     return [token.text for token in free if token.norm in lexicon().other_providers and token.text not in lost]
 
 
+def _of_another_kind(page: Page, tool: str | None) -> list[str]:
+    """What is not planned here, beside what is: of 'whisper and a 7B' the first."""
+    return [page.read.said(at, end) for at, end, _ in page.read.asked_at("outside")] if tool else []
+
+
 def _figures_named(page: Page) -> list[str]:
     # 'Tokens' of '1B tokens' names no figure.
     units = {at for row in page.read.rows for at in range(row.start, row.end)}
@@ -174,6 +179,9 @@ def _figures_named(page: Page) -> list[str]:
 def _asked_for(page: Page) -> list[str]:
     """What is asked for; of a speed that is told to reckon with nothing is."""
     told = {at for number in single(page.filled, "assumed_mfu") if number.name for at in range(*number.name)}
+    rates = {at for at, _, name in page.read.asked_at("focus") if name in ("time", "throughput")}
+    # 'How many tokens/s' asks for no number of devices.
+    told |= {at for at, end, name in page.read.asked_at("focus") if name == "size" and end in rates}
     asked, ranked = page.read.asked_at("focus"), ranked_one(page)
     told |= set(range(*ranked[1:])) if ranked else set()
     files = page.read.asked("target") or page.read.of("path") or any(name == "files" for _, _, name in asked)
@@ -255,5 +263,5 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     unknown = [words for words in unknown_words(page) if not (words in named or of_settings(own, words))]
     lost = [words for words in lost if not of_settings(own, words)]
     lost += [words for words in unknown if any(one.isdigit() for one in words)]
-    lost += _other_providers(page, lost)
+    lost += [*_other_providers(page, lost), *_of_another_kind(page, tool)]
     return replace(reading, lost=lost, unread=list(dict.fromkeys([*lost, *unknown])))
