@@ -1109,13 +1109,13 @@ def best_parallelism(model: str | Mapping[str, Any] | None = None, accelerator: 
     Pareto front of speed against memory, and why each neighbour lost. Use it when the user asks how to parallelise
     or for the fastest setup."""
 
-def find_limit(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, *, goal: Literal['seq_len', 'micro_batch', 'model', 'devices', 'tokens', 'context', 'input_len', 'concurrency'], **arguments: Unpack[_LimitRequest]) -> Limit:
+def find_limit(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, *, goal: Literal['seq_len', 'micro_batch', 'model', 'devices', 'accelerator', 'tokens', 'context', 'input_len', 'concurrency'], **arguments: Unpack[_LimitRequest]) -> Limit:
     """The most that still fits in memory with margin: goal seq_len (longest context), micro_batch (largest), model
-    (largest of the catalogue or of a family; needs no model) or devices (fewest; whole nodes beyond one); for
-    serving context (longest request), input_len, concurrency (most users at once, within limits of latency), model
-    or devices. What the layout leaves open is searched at every value, what is given stays. Use it for "longest
-    context", "biggest batch", "largest model on", "how many GPUs at least", "how many users fit". Gives the plan
-    there, the next value that does not fit and what of the memory decides."""
+    (largest of the catalogue or of a family; needs no model), devices (fewest) or accelerator (smallest card); for
+    serving also context (longest request), input_len, concurrency (most users at once, within limits of latency).
+    What the layout leaves open is searched at every value, what is given stays. Use it for "longest context",
+    "largest model on", "how many GPUs at least", "smallest GPU for", "how many users fit". Gives the plan there,
+    the next value that does not fit and what of the memory decides."""
 
 def sweep(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, *, field: str, values: list[Any] | Mapping[str, float] | str, **arguments: Unpack[_SweepRequest]) -> Sweep:
     """A training plan over values of one or two fields (count, seq_len, global_batch, micro_batch, accelerator,

@@ -503,14 +503,14 @@ class Plan(PlanPart):
     @property
     def training(self) -> Training:
         """The workload of a training plan; raises PlanError for a serving plan."""
-        if isinstance(self.workload, Training):
+        if self.workload.kind == "training":
             return self.workload
         raise PlanError("workload.kind", "this needs a training plan, but the plan is for inference", ["training"])
 
     @property
     def inference(self) -> Inference:
         """The workload of a serving plan; raises PlanError for a training plan."""
-        if isinstance(self.workload, Inference):
+        if self.workload.kind == "inference":
             return self.workload
         raise PlanError("workload.kind", "this needs a serving plan, but the plan is for training", ["inference"])
 

@@ -136,8 +136,8 @@ def _card(limit: Limit) -> str:
     """The memory first, which decides; then who has it."""
     plan = complete(limit.plan)
     size_gb = find_accelerator(str(plan.cluster.accelerator)).value.memory_bytes / GIB
-    others = [*limit.alike[:_NAMED], *([f"{len(limit.alike) - _NAMED} more"] if len(limit.alike) > _NAMED else [])]
-    also = f"; so does it on {', '.join(others)}" if others else ""
+    named, many = ", ".join(limit.alike[:_NAMED]), len(limit.alike)
+    also = f"; so does it on {named if many <= _NAMED else f'{many} others, such as {named}'}" if many else ""
     fits = f"{run_words(plan)} fits on {hardware_words(plan)}{also}"
     return f"**{size_gb:.0f} GB** is the smallest card that holds it: {fits}"
 

@@ -54,7 +54,7 @@ class ServingJob:
     parts: tuple[HeldPart, ...] = ()
     """What each device holds where they are unlike each other; empty where all hold the same."""
 
-    @property
+    @cached_property
     def inference(self) -> Inference:
         return self.plan.inference
 

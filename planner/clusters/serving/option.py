@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from estimator.machine.hardware import Machine, Price
+from knowledge.evidence import served_before
 from planner.clusters.candidates import Candidate, ClusterChoice, beside, network_of, notes_of
 from planner.clusters.request import Asked
 from planner.clusters.results import ClusterOption
@@ -82,7 +83,7 @@ def _option(ask: Asked, candidate: Candidate, served: Served, changes: dict[str,
         headroom_bytes=None,
         fits_deadline=None if goal.deadline_h is None or not run else hours <= goal.deadline_h,
         fits_budget=None if goal.budget_usd is None or spent_usd is None else spent_usd <= goal.budget_usd,
-        measured=job.factors.engine_measured and job.factors.device_measured,
+        measured=served_before(job.engine.name, job.machine.accelerator.family) > 0,
         notes=notes_of(price, together, machine.count, joined),
         patch=changes,
         other_offers=others.offers,

@@ -11,7 +11,7 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan
 from knowledge.engines import SERVERS, engine, kernels_for, usual_engine
-from knowledge.fitted.serving import serving_factors
+from knowledge.evidence import served_before
 from knowledge.jobs.serving import offered_formats, published
 from knowledge.models.catalogue import find_architecture
 from planner.clusters.candidates import (
@@ -177,7 +177,6 @@ def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -
     hours = HOURS_PER_MONTH
     if ask.plan.inference.requests is not None:
         hours = ask.plan.inference.requests / size.requests_per_s / 3600.0
-    factors = serving_factors(size.engine, device.family)
     chosen = {"workload.engine": size.engine, "workload.weight_dtype": size.weight_dtype, "layout": size.layout}
     return [
         Candidate(
@@ -187,7 +186,7 @@ def _candidate(ask: Asked, device: Accelerator, plan: Plan, size: ServingSize) -
             hours=hours,
             money=math.inf if best is None else best.money(hours),
             time=math.inf if size.e2e_s is None else size.e2e_s,
-            measured=factors.engine_measured and factors.device_measured,
+            measured=served_before(size.engine, device.family) > 0,
         )
     ]
 

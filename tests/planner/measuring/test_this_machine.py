@@ -46,7 +46,8 @@ def machine(*devices: Device, host: Host = HOST) -> Inventory:
         ("NVIDIA GeForce RTX 4090 Laptop GPU", 16376, "rtx-4090-laptop"),
         ("Quadro RTX 8000", 49152, "quadro-rtx-8000"),
         # Another chip of a like name, a part of one, and one that is not there.
-        ("NVIDIA GeForce RTX 4050 Laptop GPU", 6141, None),
+        ("NVIDIA GeForce RTX 4050 Laptop GPU", 6141, "rtx-4050-laptop"),
+        ("NVIDIA GeForce RTX 2050 Laptop GPU", 4096, None),
         ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 9984, None),
         ("Quadro P6000", 24576, None),
     ],
