@@ -296,3 +296,23 @@ def test_a_size_is_of_a_model_of_the_kind_that_is_said(kind: str, model: str) ->
 def test_one_of_two_that_were_spoken_of_is_no_number_of_devices() -> None:
     compared = own("llama 8b on a 4090", "or a 3090", "which of the two is faster")
     assert "count" not in str(compared.get("over", {}))
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "model"),
+    [
+        ("lora llama 3.1 8b on a 4090", "sorry i meant 3.2 3b", "meta-llama/Llama-3.2-3B"),
+        ("lora llama 3.1 8b on a 4090", "the 3.2 3b instead", "meta-llama/Llama-3.2-3B"),
+        ("serve llama 3.1 70b on 8 h100", "and 3.3 70b?", "meta-llama/Llama-3.3-70B-Instruct"),
+    ],
+)
+def test_a_generation_and_a_size_are_of_the_family_that_there_is(before: str, words: str, model: str) -> None:
+    *_, last = scoring.talk([before, words])
+    assert model in {call.arguments["model"] for call in last.calls}
+    assert "could not place" not in last.answer
+
+
+@pytest.mark.parametrize("part", ["optimizer", "activations"])
+@pytest.mark.parametrize("words", ["with the {} on the cpu", "if the {} goes to cpu", "keep the {} in system ram"])
+def test_what_is_put_into_the_hosts_memory_is_offloaded_whatever_the_verb(part: str, words: str) -> None:
+    assert said(f"llama 8b full on one h100, {words.format(part)}")["offload"] == part

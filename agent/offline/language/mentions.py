@@ -119,7 +119,32 @@ class Mentions:
                         _covers(other, one) for other in said[-8:]
                     ):
                         said += _of_either(one)
-        return self._shared(self._of_what_is_named(self._on_a_base(said))) + self.networks + self._tower
+        whole = self._shared(self._of_what_is_named(self._on_a_base(said)))
+        told = {at for value in whole if value.field == "offload" for at in range(value.start, value.end)}
+        hosted = [value for value in self._hosted if not told.intersection(range(value.start, value.end))]
+        return whole + hosted + self.networks + self._tower
+
+    @cached_property
+    def _hosted(self) -> list[Value]:
+        """What is put into the host's memory, whatever it is done by: 'if the optimizer goes to cpu', 'keep the
+        activations in system RAM'."""
+        hosted: list[Value] = []
+        for at, end, name in self._asking_of("figure"):
+            part, place = _HOSTED.get(name), end
+            while part and place < min(end + _TO_THE_HOST, len(self.tokens)) and self.found.sense(place, "stop"):
+                place += 1
+            host = place < len(self.tokens) and (self.tokens[place].norm in _HOSTS or self._names_host(place))
+            if part and place > end and host:
+                hosted.append(Value(at, place + 1, "offload", part))
+        return hosted
+
+    def _asking_of(self, group: str) -> list[tuple[int, int, str]]:
+        return [(at, end, name) for at, end, name, _ in self._asking[group]]
+
+    def _names_host(self, at: int) -> bool:
+        """Whether words name the memory of a host."""
+        words = self.found.words.get(at, ())
+        return any(sense.name == _HOST_MEMORY for word in words for sense in word.all("asked"))
 
     @cached_property
     def _tower(self) -> list[Value]:
@@ -360,6 +385,9 @@ def _covers(outer: Value, inner: Value) -> bool:
 
 # Units of what only a deployment has.
 _OF_SERVING, _OF_TRAINING = ("users", "rate"), ("epochs",)
+# Parts of a device's memory that a host may hold, as plans call them; how many small words stand between both.
+_HOSTED = {"memory.components.optimizer": "optimizer", "memory.components.activations": "activations"}
+_HOSTS, _HOST_MEMORY, _TO_THE_HOST = ("cpu", "cpus", "host"), "memory.host.per_node_bytes", 5
 # Generations of InfiniBand; what is said of other things than networks, too.
 _GENERATIONS, _ALSO_OF_OTHERS = ("ndr", "hdr", "edr", "xdr"), ("tcp", "eth", "gbe")
 _ASKED_OF_SERVING = ("latency", "best", "latency.ttft_s", "latency.tpot_s", "memory.components.kv_cache",

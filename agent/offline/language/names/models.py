@@ -238,10 +238,15 @@ def model_named(text: Sequence[Glyphs], start: int, end: int, said: str, catalog
     return Name("model", start, end, shown, id, note, options, problem, sized=sized)
 
 
+def _ends_an_operator(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a word ends words that say what is done with what stands behind: the 'meant' of 'I meant 3.2 3B'."""
+    return at > 0 and any(word.end == at + 1 and word.all("does") for word in lexicon().at(text, at - 1))
+
+
 def _unknown_model(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
     """What is written like a model of no known family: 'SuperLM-13B', 'org/Name-7B', 'Hermes 3 8B'."""
     token = text[at]
-    if token.kind != "word" or len(token.norm) < 3 or _is_a_verb(token):
+    if token.kind != "word" or len(token.norm) < 3 or _is_a_verb(token) or _ends_an_operator(text, at):
         return None
     if end := _strange_model(text, at, known):
         said = said_of(whole, text, at, end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from agent.offline.language.mentions import SERVING
 from agent.offline.language.names import Name
 from agent.offline.language.reading.alone import OFFERS
 from agent.offline.language.reading.page import Page
+from agent.offline.language.rows import Row
 from knowledge.models.catalogue import BASE_MARKS, ModelFacts, chat_checkpoint, find_model
 from planner.partial import get
 
@@ -197,6 +199,7 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
             continue
         size = one.values[0]
         near = page.catalogue.models_of_size(size) if size > 0 else []
+        near = _of_version(page, one.row, near)
         # 'A dense 30B' is of that kind before it is called so.
         near = _of_kind(page, near, size) or [id for id in near if f"{size / 1e9:g}b" in id.lower()] or near
         span = page.read.span(one.row.start, one.row.end)
@@ -225,6 +228,18 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
                 Need("model", f"which model of {size / 1e9:g}B parameters is it? None of that size is known")
             )
     return edits
+
+
+def _of_version(page: Page, size: Row, near: Sequence[str]) -> Sequence[str]:
+    """Of models of one size those of the generation right before it, whose number is used then: '3.2 3b'."""
+    before = page.read.tokens[size.start - 1] if size.start else None
+    if before is None or before.kind != "number" or "." not in before.text:
+        return near
+    same = [id for id in near if before.text in re.split(r"[-/]|(?<=[a-z])(?=[0-9])", id.lower())]
+    if same:
+        page.left = [row for row in page.left if row.start != size.start - 1]
+        page.filled = [number for number in page.filled if number.row.start != size.start - 1]
+    return same or near
 
 
 def _of_kind(page: Page, near: Sequence[str], size: float) -> list[str]:

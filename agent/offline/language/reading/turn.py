@@ -171,6 +171,8 @@ def _figures_named(page: Page) -> list[str]:
     # 'Tokens' of '1B tokens' names no figure.
     units = {at for row in page.read.rows for at in range(row.start, row.end)}
     units |= {at for number in page.filled if number.name for at in range(*number.name)}
+    # 'If the optimizer goes to cpu' asks for none.
+    units |= {at for value in page.read.values if value.field == "offload" for at in range(value.start, value.end)}
     bought = ["break_even"] if "buying" in page.read.asked("topic") else []
     bought += ["api"] if weighs_an_api(page) else []
     return [name for at, _, name in page.read.asked_at("figure") if at not in units] + bought
