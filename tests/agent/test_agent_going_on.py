@@ -316,3 +316,10 @@ def test_a_generation_and_a_size_are_of_the_family_that_there_is(before: str, wo
 @pytest.mark.parametrize("words", ["with the {} on the cpu", "if the {} goes to cpu", "keep the {} in system ram"])
 def test_what_is_put_into_the_hosts_memory_is_offloaded_whatever_the_verb(part: str, words: str) -> None:
     assert said(f"llama 8b full on one h100, {words.format(part)}")["offload"] == part
+
+
+@pytest.mark.parametrize("words", ["how do we halve it", "how can I double the batch", "wie können wir das halbieren"])
+def test_how_to_come_to_a_change_makes_none(words: str) -> None:
+    reading = language.read(words, known(), PLAN, {}, NOON)
+    assert (reading.tool, reading.edits) == ("advise", [])
+    assert language.read("what if we double the batch", known(), PLAN, {}, NOON).edits

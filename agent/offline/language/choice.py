@@ -116,13 +116,11 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "estimate_cost"
     if symptoms(page.read) and not (page.log or {"fit", "memory", "cost"} & set(page.read.asked("focus"))):
         return "search_playbook"
-    if asks_for_a_card(page):
-        return "find_limit"
     if before in _WRITES and page.plan and "?" not in page.read.text and (only_changes(page) or settings(page)):
         # 'Make the rank 16', 'partition gpu-long': the files are to have it.
         return "render_configs"
-    if _names_what_to_buy(page):
-        return "recommend_cluster"
+    if wanted := _tool_of_what_is_wanted(page):
+        return wanted
     if asks_for_data(page) and known:
         return "find_limit"
     if len(set(saved_plans(page))) > 1 and sure not in _OF_SCENARIOS:
@@ -141,6 +139,23 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "best_serving" if page.mode == SERVING else "best_parallelism"
     outright = known and not page.plan and (asked_outright(page) or (page.devices and asks_most(page)))
     return "find_limit" if outright or asks_how_many_of_them(page) else None
+
+
+def _tool_of_what_is_wanted(page: Page) -> str | None:
+    """The tool of a way to a change ('how do we halve it?'), of the smallest card, or of what money buys."""
+    if page.plan and page.marks and _asks_how_to(page):
+        # What is wished for changes nothing.
+        page.marks = []
+        return "advise"
+    if asks_for_a_card(page):
+        return "find_limit"
+    return "recommend_cluster" if _names_what_to_buy(page) else None
+
+
+def _asks_how_to(page: Page) -> bool:
+    """Whether it is asked how to come to a change, and the change is not what is supposed."""
+    heard = page.read.found
+    return any(heard.sense(at, "how_to") for at in range(len(heard.text))) and not page.read.does("suppose")
 
 
 def _names_what_to_buy(page: Page) -> bool:
