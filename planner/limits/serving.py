@@ -337,7 +337,7 @@ def _fewest_devices(plan: Plan) -> _Furthest:
 def _smallest_card(plan: Plan) -> _Furthest:
     """The card with the least memory of which as many as the plan counts (one, unless it says) hold it, and keep its
     limits of latency."""
-    count = plan.cluster.count or 1
+    count, limited = plan.cluster.count or 1, slo_of(plan.inference, "mean").limits_any
     probes: list[LimitProbe] = []
     late: set[str] = set()
 
@@ -346,7 +346,7 @@ def _smallest_card(plan: Plan) -> _Furthest:
 
     def fits(id: str) -> bool:
         probe = _probe(id, plan_at(id))
-        if probe.fits and plan_serving(plan_at(id)).meets_slo is False:
+        if limited and probe.fits and plan_serving(plan_at(id)).meets_slo is False:
             late.add(id)
         probes.append(probe.model_copy(update={"fits": probe.fits and id not in late}))
         return probes[-1].fits

@@ -154,8 +154,7 @@ def _tool_of_what_is_wanted(page: Page) -> str | None:
 
 def _asks_how_to(page: Page) -> bool:
     """Whether it is asked how to come to a change, and the change is not what is supposed."""
-    heard = page.read.found
-    return any(heard.sense(at, "how_to") for at in range(len(heard.text))) and not page.read.does("suppose")
+    return page.read.says("how_to") and not page.read.does("suppose")
 
 
 def _names_what_to_buy(page: Page) -> bool:
@@ -368,7 +367,7 @@ def _is_of_a_run(page: Page, tool: str, before: str | None, counted: bool, focus
             # 'I get 2100 tokens/s, should I be happy?'
             return False
         # 'Can I hit 30 tok/s?', 'what would 3 cards give?', 'I need 30 tok/s'
-        wished = any(read.found.sense(at, "wants") for at in range(len(read.tokens)))
+        wished = read.says("wants")
         return (wished or "fit" in focus or bool(read.does("suppose"))) and not read.asked("judged")
     if tool == "search_playbook":
         # A run that is told, and nothing asked about it, is to be estimated.

@@ -129,7 +129,7 @@ class Mentions:
         """What is put into the host's memory, whatever it is done by: 'if the optimizer goes to cpu', 'keep the
         activations in system RAM'."""
         hosted: list[Value] = []
-        for at, end, name in self._asking_of("figure"):
+        for at, end, name, _ in self._asking[_FIGURES]:
             part, place = _HOSTED.get(name), end
             while part and place < min(end + _TO_THE_HOST, len(self.tokens)) and self.found.sense(place, "stop"):
                 place += 1
@@ -137,9 +137,6 @@ class Mentions:
             if part and place > end and host:
                 hosted.append(Value(at, place + 1, "offload", part))
         return hosted
-
-    def _asking_of(self, group: str) -> list[tuple[int, int, str]]:
-        return [(at, end, name) for at, end, name, _ in self._asking[group]]
 
     def _names_host(self, at: int) -> bool:
         """Whether words name the memory of a host."""
@@ -268,6 +265,10 @@ class Mentions:
         """Whether the longest words at a token name a field."""
         return any(sense.kind == "field" for sense in self.found.words[at][0].senses)
 
+    def says(self, kind: str) -> bool:
+        """Whether any words of the text have a sense of a kind."""
+        return any(self.found.sense(at, kind) for at in range(len(self.tokens)))
+
     @cached_property
     def networks(self) -> list[Value]:
         return list(_networks(self))
@@ -387,7 +388,7 @@ def _covers(outer: Value, inner: Value) -> bool:
 _OF_SERVING, _OF_TRAINING = ("users", "rate"), ("epochs",)
 # Parts of a device's memory that a host may hold, as plans call them; how many small words stand between both.
 _HOSTED = {"memory.components.optimizer": "optimizer", "memory.components.activations": "activations"}
-_HOSTS, _HOST_MEMORY, _TO_THE_HOST = ("cpu", "cpus", "host"), "memory.host.per_node_bytes", 5
+_FIGURES, _HOSTS, _HOST_MEMORY, _TO_THE_HOST = "figure", ("cpu", "cpus", "host"), "memory.host.per_node_bytes", 5
 # Generations of InfiniBand; what is said of other things than networks, too.
 _GENERATIONS, _ALSO_OF_OTHERS = ("ndr", "hdr", "edr", "xdr"), ("tcp", "eth", "gbe")
 _ASKED_OF_SERVING = ("latency", "best", "latency.ttft_s", "latency.tpot_s", "memory.components.kv_cache",

@@ -52,7 +52,7 @@ def measured(page: Page) -> MeasuredSpeed | None:
 def _of_a_run(page: Page) -> MeasuredSpeed | None:
     """The speed of a run that is over: 'we trained it on 300B tokens in 9 days'."""
     tokens, times = single(page.filled, "dataset_tokens"), single(page.filled, "deadline_h")
-    if not (tokens and times) or not any(page.read.found.sense(at, "ran") for at in range(len(page.read.tokens))):
+    if not (tokens and times) or not page.read.says("ran"):
         return None
     return MeasuredSpeed("tokens_per_s", tokens[0].values[0] / (times[0].values[0] * _HOUR_S), times[0].row)
 

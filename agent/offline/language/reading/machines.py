@@ -109,7 +109,7 @@ def together(page: Page) -> list[Devices]:
     """Unlike devices that somebody has in one machine: 'I have a 4090 and a 3090', '2x 3090 + 1x 4090'."""
     words, text = page.read.found, page.read.tokens
     have = [device for device in page.devices if device.name.id and device.count and not device.nodes]
-    apart = page.read.does("or", "versus", "compare") or any(words.sense(at, "which") for at in range(len(text)))
+    apart = page.read.does("or", "versus", "compare") or page.read.says("which")
     if len(have) != len(page.devices) or len({device.name.id for device in have}) < 2 or apart:
         return []
     owned = any(words.sense(at, "asserts") for at in range(have[0].name.start)) or _holds_layers(page, have)

@@ -13,6 +13,7 @@ from agent.offline.language.devices import Devices
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S, MONEY, Amount
 from agent.offline.language.mentions import SERVING, Mentions
+from agent.offline.language.reading.groups import as_groups, as_prompts, generates, is_each
 from agent.offline.language.reading.mode import comes_in, per_second
 from agent.offline.language.reading.observed import has_sense, is_observed, senses_at
 from agent.offline.language.rows import Row
@@ -24,7 +25,6 @@ from planner.requests import ALL_PATHS
 
 # Reinforcement learning's own quantities, hardly ever meant of other runs.
 _ROLLOUTS = ("group_size", "response_len", "prompt_len", "engine_share")
-_RL_STAGES = ("grpo", "ppo")
 # What is said of hardware that is bought.
 _CAPEX = "capex_usd_per_device"
 _BARE_MONEY = ("budget_usd", "more_usd")
@@ -49,19 +49,15 @@ def as_meant(
     filled, left = _as_spent(read, filled, left)
     filled, left = _without_told(read, filled, left)
     filled = _of_each_copy(read, _as_requests([_as_its_memory(read, number) for number in filled]))
-    if _generates(read, plan):
-        filled, left = _as_groups(read, filled, left)
-        filled = _as_prompts(filled)
+    if generates(read, plan):
+        filled, left = as_groups(read, filled, left)
+        filled = as_prompts(filled)
     return [_as_busy(number) for number in _as_prices(read, filled)], left
 
 
 def paid_once(read: Mentions, left: Sequence[Row]) -> list[Filled]:
     """Of the numbers that fill nothing those that are what a machine or device costs to buy."""
     return [Filled(_CAPEX, (row.amounts[0].value,), row, 0.5) for row in left if _is_paid_once(read, row)]
-
-
-def is_of_rl(plan: Mapping[str, Any]) -> bool:
-    return (plan.get("workload") or {}).get("stage") in _RL_STAGES
 
 
 def _without_told(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[list[Filled], list[Row]]:
@@ -136,8 +132,7 @@ def _is_its_price(read: Mentions, number: Filled) -> bool:
     told = read.tokens[start - 1].norm in read.found.lexicon.amounting or _CAPEX in read.found.fields_before(start)
     named = start - 1 in {name.end for name in read.of("accelerator", "instance")}
     machine = named or read.found.ends_unit(start - 1, "nodes", "devices")
-    each = end < len(read.tokens) and read.tokens[end].norm in read.found.lexicon.of_each
-    return (told and machine) or each
+    return (told and machine) or is_each(read, end)
 
 
 def _behind_a_device(read: Mentions, number: Filled) -> bool:
@@ -397,42 +392,6 @@ def in_and_out(read: Mentions, rows: Sequence[Row]) -> tuple[list[Filled], list[
     return found, rest
 
 
-def _as_groups(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
-    """The numbers with samples of each prompt, where samples are generated, as a group, and the rest: '16 samples
-    each', '8 respostas por prompt com 4096 tokens', of which the tokens are those of an answer."""
-    groups = [number for number in filled if number.field == "group_size"]
-    prompts = [range(*number.name) for number in groups if number.name]
-    if not groups:
-        loose = [Filled("response_len", (row.amounts[-1].value,), row, 1.0) for row in left if row.bare]
-        for number in (*filled, *loose):
-            counted = _counts_answers(number)
-            prompt = _of_each_prompt(read, number) if counted else None
-            few = counted and number.name and number.field == "response_len" and number.values[-1] <= _MOST_ANSWERS
-            if prompt or few or (number.field == "dataset_samples" and _is_each(read, number.row.end)):
-                filled = [*(other for other in filled if other is not number), replace(number, field="group_size")]
-                left = [row for row in left if row is not number.row]
-                prompts += [prompt] if prompt else []
-                break
-    if not prompts or any(number.field == "response_len" for number in filled):
-        return list(filled), list(left)
-    # What the prompt of 'for each prompt' seems to name.
-    named = [number for number in filled if number.field in ("prompt_len", "seq_len")]
-    named = [number for number in named if number.row.amounts[-1].unit("tokens") or number.row.amounts[-1].scale]
-    named = [number for number in named if number.name is None or number.name[0] in prompts[0]]
-    return [replace(number, field="response_len") if number in named else number for number in filled], list(left)
-
-
-# Answers are more numerous than this only where they are counted in tokens.
-_MOST_ANSWERS = 64
-_ANSWERED = ("response_len", "output_len", "dataset_samples", "requests", "global_batch")
-
-
-def _counts_answers(number: Filled) -> bool:
-    """Whether a number may be one of answers, and is none of tokens."""
-    amount = number.row.amounts[-1]
-    return number.field in _ANSWERED and not amount.scale and not amount.unit("tokens")
-
-
 def _as_spent(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[list[Filled], list[Row]]:
     """The numbers with one that counts nothing, beside words of spending, as a budget: 'if we spend only 500'."""
     spends = [at for at in range(len(read.tokens)) if read.found.sense(at, "spends")]
@@ -447,25 +406,6 @@ def _as_spent(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[li
     budget = Filled(_BUDGET, (money[0].amounts[-1].value,), money[0], 0.5)
     kept = [number for number in filled if number.row is not money[0]]
     return [*kept, budget], [row for row in left if row is not money[0]]
-
-
-def _is_each(read: Mentions, at: int) -> bool:
-    return at < len(read.tokens) and read.tokens[at].norm in read.found.lexicon.of_each
-
-
-def _of_each_prompt(read: Mentions, number: Filled) -> range | None:
-    """Where a prompt beside a number of answers is that each of them is of: '8 answers per prompt', 'for every prompt 8
-    answers'."""
-    start, end = number.row.start, number.row.end
-    near = [*range(end, min(end + 2 * _NEAR, len(read.tokens))), *range(max(start - 3 * _NEAR, 0), start)]
-    for at in near:
-        of = read.found.sense(at, "field")
-        if not (of and any(sense.name == "prompt_len" for sense in read.found.words[at][0].senses)):
-            continue
-        before = any(read.found.does(step, "per") == at for step in range(max(at - 2, 0), at))
-        if before or read.found.does(of[1], "per"):
-            return range(at, of[1])
-    return None
 
 
 # How far another budget is from the one that there is.
@@ -488,31 +428,9 @@ def as_budget(filled: Sequence[Filled], plan: Mapping[str, Any]) -> list[Filled]
     return money
 
 
-# More prompts than these are all that there are.
-_MOST_PROMPTS = 1024
-
-
-def _as_prompts(filled: Sequence[Filled]) -> list[Filled]:
-    """Prompts beside how often each is answered as those of a step: '64 prompts x 8 samples'."""
-    grouped = any(number.field == "group_size" for number in filled)
-    batch = any(number.field == "global_batch" for number in filled)
-    for number in filled if grouped and not batch else ():
-        last = number.row.amounts[-1]
-        counted = last.unit("requests", "samples") and not last.unit("tokens") and not last.per
-        if counted and number.field in ("prompt_len", "dataset_samples") and number.values[-1] <= _MOST_PROMPTS:
-            return [replace(number, field="global_batch"), *(other for other in filled if other is not number)]
-    return list(filled)
-
-
-def _generates(read: Mentions, plan: Mapping[str, Any]) -> bool:
-    """Whether a run generates what it learns from."""
-    stages = [value.value for value in read.values if value.field in ("stage", "rollout")]
-    return is_of_rl(plan) or any(stage in (*_RL_STAGES, "separate", "colocated", "trainer") for stage in stages)
-
-
 def likely(read: Mentions, plan: Mapping[str, Any], mode: str | None) -> dict[str, float]:
     """What makes a field less (or more) likely than its words say."""
-    found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if _generates(read, plan) else 2.5)
+    found: dict[str, float] = dict.fromkeys(_ROLLOUTS, -0.1 if generates(read, plan) else 2.5)
     samples = (plan.get("workload") or {}).get("dataset_samples")
     counted = any(row.amounts[-1].unit("samples", "requests") for row in read.rows)
     if not (samples or counted or any(sense.name == "samples" for sense in read.senses() if sense.kind == "unit")):

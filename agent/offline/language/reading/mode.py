@@ -67,7 +67,7 @@ def mode_of(read: Mentions, context: Context) -> str:
     if not context.plan and bare and "need" in read.asked("focus"):
         # What a model needs, of which no more is said, is what it needs to run.
         return SERVING
-    trained = any(read.found.sense(at, "ran") for at in range(len(read.tokens)))
+    trained = read.says("ran")
     if not context.plan and "speed" in read.asked("judged") and (trained or not shows(read, SERVING)):
         # A speed that is judged is a training's where nothing says more: one of serving has a load.
         return TRAINING

@@ -244,8 +244,7 @@ def _of_version(page: Page, size: Row, near: Sequence[str]) -> Sequence[str]:
 
 def _of_kind(page: Page, near: Sequence[str], size: float) -> list[str]:
     """Of models of one size the dense ones, or those of experts, where that is said: 'a dense 30B'."""
-    heard = page.read.found
-    dense, sparse = (any(heard.sense(at, kind) for at in range(len(heard.text))) for kind in ("dense", "sparse"))
+    dense, sparse = map(page.read.says, ("dense", "sparse"))
     if dense == sparse:
         return []
     same = [id for id in near if _has_experts(id) == sparse]

@@ -19,11 +19,11 @@ from agent.offline.language.labelled import all_of_them, called
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
 from agent.offline.language.own.measured import MeasuredSpeed
 from agent.offline.language.reading.alone import corrected, echoed, of_the_last, put_instead
+from agent.offline.language.reading.groups import is_of_rl
 from agent.offline.language.reading.meant import (
     as_budget,
     as_meant,
     in_and_out,
-    is_of_rl,
     likely,
     of_each,
     paid_once,
