@@ -19,13 +19,15 @@
     shared_expert_intermediate_size, shared_expert_gate, router_bias, expert_bias, moe_latent_size,
     router_score_bias (a correction added to the scores, outside the matmul),
     n_group, topk_group (groups of experts, and of how many a token's experts are)
-    mixer                ssm kind of non-attention layers: mamba1 | mamba2 | gated_delta | kimi_delta | short_conv
+    mixer                ssm kind of non-attention layers: mamba1 | mamba2 | gated_delta | kimi_delta | short_conv |
+                         lightning
     parallel_ssm         attention layers have the mixer beside them (Falcon-H1)
     hybrid_override_pattern (M * - E), attn_layer_period/offset, block_configs, layer_types, compress_ratios, hc_mult
     indexer_types        which layers of sparse attention choose tokens themselves (full) or take the choice (shared)
     moe_norms_per_layer  norms_per_layer of layers with experts;  router_scales (of the input, and of each expert)
     num_kv_shared_layers last layers that read the cache of others;  use_double_wide_mlp: with an MLP twice as wide
     hidden_size_per_layer_input, vocab_size_per_layer_input: an embedding of its own for each layer (Gemma 3n, 4)
+    altup_num_inputs     residual streams, of which a layer works on one;  laurel_rank: of a path beside it (Gemma 3n)
     latent_norms         norms of moe_latent_size around experts;  shared_expert_sink: the router scores shared experts
     no_rope_layers       0 where latent attention has no rotary part;  rel_extent, d_rel: learned relative positions
     vision_moe_intermediate_size: as many experts again for images;  embedding_extra_rows, zero_expert_num
@@ -48,6 +50,7 @@ from estimator.model.mixers import (
     gated_delta,
     kimi_delta,
     latent_attention,
+    lightning,
     mamba1,
     mamba2,
     short_conv,
@@ -57,6 +60,7 @@ NORM_TYPES = ("rmsnorm", "layernorm", "layernorm_no_bias", "layernorm_non_parame
 POSITIONS = ("rope", "learned", "alibi", "none")
 SSM_MIXERS = {
     "mamba1": mamba1, "mamba2": mamba2, "gated_delta": gated_delta, "kimi_delta": kimi_delta, "short_conv": short_conv,
+    "lightning": lightning,
 }  # fmt: skip
 # Bounds of what is read as a model: more is a mistake in its config.json.
 MOST_LAYERS = 4096
@@ -112,6 +116,7 @@ def build(fields: Fields, id: str = "") -> Architecture:
     extra += count(fields, "embedding_extra_rows") * hidden + tables + beside
     if (streams := count(fields, "hc_mult")) > 1:
         extra += streams * streams * hidden + streams + 1  # DeepseekV4HyperHead
+    extra += 2 * max(count(fields, "altup_num_inputs") - 1, 0) * hidden * hidden  # into the other streams, and back
     extra -= count(fields, "router_hidden_size")  # the scale of an earlier layer's scores, which the first has not
     extra += 2 * hidden * (bool(count(fields, "attn_res_block_size")) + flag(fields, "scaled_residual"))
     if isinstance(crossing := fields.get("cross_attention_layers"), list):
@@ -349,12 +354,17 @@ def _block(fields: Fields, layer: _Layer) -> Block:
 def _around_sublayers(fields: Fields, layer: _Layer) -> int:
     """Parameters beside norms: what mixes `hc_mult` residual streams (DeepSeek-V4 inference code, hc_split), gates of
     `gated_norm_rank` behind the norms of attention and of experts (transformers AXK2GatedRMSNorm), a norm and a query
-    before attention and MLP that choose among earlier sums (Kimi K3, attention residuals), and scales and biases of
-    both sums (transformers ZayaResidualScaling)."""
+    before attention and MLP that choose among earlier sums (Kimi K3, attention residuals), scales and biases of both
+    sums (transformers ZayaResidualScaling), and what predicts and corrects `altup_num_inputs` streams with a path of
+    `laurel_rank` beside attention (transformers Gemma3nTextAltUp, Gemma3nTextLaurelBlock)."""
     hidden, streams = whole(fields, "hidden_size"), count(fields, "hc_mult")
     gates = 2 * count(fields, "gated_norm_rank") * hidden * (2 if layer.feed == "moe" else 1)
     gates += 4 * hidden if count(fields, "attn_res_block_size") else 0
     gates += _RESIDUAL_SCALES * hidden if flag(fields, "scaled_residual") else 0
+    if inputs := count(fields, "altup_num_inputs"):
+        gates += inputs**2 * (inputs + 1) + (inputs + 2) * hidden
+    if rank := count(fields, "laurel_rank"):
+        gates += (2 * rank + 1) * hidden
     if streams < 2:
         return gates
     mixed = (2 + streams) * streams

@@ -330,6 +330,20 @@ def kimi_delta(fields: Fields) -> Mixed:
     return Mixed(matrices, vectors, facts)
 
 
+def lightning(fields: Fields) -> Mixed:
+    """Lightning attention (arXiv 2501.08313, section 2.2; transformers MiniMaxLightningAttention): a decay a head that
+    has no weights, a norm over all heads and a gate of the output. The state of a head is head_dim x head_dim."""
+    hidden, heads = whole(fields, "hidden_size"), whole(fields, "num_attention_heads")
+    head_dim = whole(fields, "head_dim", max(1, hidden // heads))
+    width = heads * head_dim
+    matrices = (
+        _matrix("qkv_proj", hidden, 3 * width, "ssm", "column"),
+        _matrix("output_gate", hidden, width, "ssm", "column"),
+        _matrix("out_proj", width, hidden, "ssm", "row"),
+    )
+    return Mixed(matrices, width, {"mixer": "linear_attention", "state_size": head_dim, "ssm_inner": width})
+
+
 def _gate(name: str, hidden: int, rank: int, width: int, full: bool) -> tuple[WeightMatrix, ...]:
     if full:
         return (_matrix(f"{name}_proj", hidden, width, "ssm", "column"),)

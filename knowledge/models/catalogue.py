@@ -32,6 +32,7 @@ from knowledge.models.naming import (
 )
 from knowledge.models.quantization import beside, published_format
 from knowledge.models.safetensors import is_index, read_weights, weights_beside
+from knowledge.models.unread import Watched, unread
 from knowledge.models.vision import tower_in, tower_of
 from knowledge.names import Language, Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, follow, may_read, read_text, stamp
@@ -318,10 +319,12 @@ def _of_file(path: Path) -> Architecture:
 
 def _of_config(config: Mapping[str, Any], name: str) -> Architecture:
     """The architecture of a config in the format that its quantization_config says."""
-    built = build(canonical(config), name)
+    fields = Watched(canonical(config))
+    built = build(fields, name)
+    beside = unread(fields) if fields.get("model_type") not in model_types() else None
     built = _seeing(built, tower_in(config, built.hidden))
-    held, unread = published_format(config)
-    return replace(built, weight_format=held, notes=(*built.notes, unread) if unread else built.notes)
+    held, unheld = published_format(config)
+    return replace(built, weight_format=held, notes=(*built.notes, *filter(None, (beside, unheld))))
 
 
 def _seeing(built: Architecture, tower: VisionTower | None) -> Architecture:
@@ -345,7 +348,7 @@ def _of_gguf(path: Path) -> Architecture:
     fields = {field: value for field, value in file.fields.items() if value is not None}
     names = [path.stem, f"{fields['_gguf_name']} {fields['_gguf_size']}".strip()]
     try:
-        if fields["model_type"] not in model_types():
+        if fields.get("model_type") not in model_types():
             raise PlanError(
                 "model.general.architecture", f"{str(fields['model_type'])[:60]!r} is not known", ["a config.json"]
             )

@@ -33,8 +33,7 @@ def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
     notes: list[str] = list(written) if isinstance(written, list | tuple) else []
     kind = _model_type(fields)
     table = _table()
-    if kind in table["refused"]:
-        raise PlanError("model.model_type", f"{kind} is {table['refused'][kind]}, not a decoder-only language model")
+    _refuse(kind, config)
     if kind not in table["types"]:
         near = [name for name in nearest(kind, table["types"], 3) if kind]
         problem = f"model_type {kind!r} is not known" if kind else "model_type is not given"
@@ -54,8 +53,8 @@ def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
             _rename(fields, theirs, ours)
     for rule in entry["when"]:
         _apply(rule, original, fields)
-    for name, value in entry["defaults"].items():
-        fields.setdefault(name, value)
+    left_out = {name: value for name, value in entry["defaults"].items() if fields.get(name) is None}
+    fields |= left_out
     fields.update(entry["fixed"])
     _widths(fields, entry)
     _layer_lists(fields)
@@ -113,6 +112,8 @@ def _text_part(config: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         for name in ("tie_word_embeddings", "architectures"):
             if name in outer:
                 fields.setdefault(name, outer[name])
+        if outer.get("tie_word_embeddings") is False:  # what transformers 5 goes by
+            fields["tie_word_embeddings"] = False
         if "model_type" not in fields and "model_type" in outer:
             fields["model_type"] = outer["model_type"]
     return fields, is_nested
@@ -125,7 +126,7 @@ def _model_type(fields: Mapping[str, Any]) -> str:
     if not kind and isinstance(scan := fields.get("ssm_cfg"), Mapping):
         return "mamba2" if scan.get("layer") == "Mamba2" else "mamba"
     types = _table()["types"]
-    if kind in types or kind in _table()["refused"]:
+    if kind in types or kind in _refused():
         return kind
     if f"{kind}_text" in types:
         return f"{kind}_text"
@@ -201,7 +202,9 @@ def _widths(fields: dict[str, Any], entry: Mapping[str, Any]) -> None:
         fields["intermediate_size"] = int(multiple * hidden)
 
 
-_PATTERN_LETTERS = {"mamba": "M", "attention": "*", "mlp": "-", "moe": "E"}
+_PATTERN_LETTERS = {
+    "mamba": "M", "linear_attention": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E",
+}  # fmt: skip
 
 
 def _split_layers(fields: dict[str, Any], parts: int) -> None:
@@ -228,6 +231,8 @@ def _layer_lists(fields: dict[str, Any]) -> None:
         if told := next((kinds for kinds in listed if isinstance(kinds, str | list) and kinds), None):
             fields["num_hidden_layers"] = len(told)
     _layer_heads(fields)
+    _of_single_layers(fields)
+    _compressed_layers(fields)
     _numbered_experts(fields)
     layers, every = fields.get("num_hidden_layers"), fields.pop("index_topk_freq", None)
     if isinstance(every, int) and every > 1 and isinstance(layers, int) and 0 < layers < 10_000:
@@ -252,13 +257,21 @@ def _layer_lists(fields: dict[str, Any]) -> None:
             fields.setdefault(ours, linear[theirs])
 
 
+# What 0 and 1 mean in lists of layers: MiMo's, MiniMax-Text-01's.
+_NUMBERED_LAYERS = {
+    "hybrid_layer_pattern": ("full_attention", "sliding_attention"),
+    "attn_type_list": ("linear_attention", "full_attention"),
+}
+
+
 def _windows_and_scans(fields: dict[str, Any]) -> None:
     """`layer_types` from MiMo's numbers (1 = sliding), EXAONE's letters (LLLG), and the numbers of Bamba's layers with
     attention."""
     layers = fields.get("num_hidden_layers")
-    pattern = fields.pop("hybrid_layer_pattern", None)
-    if isinstance(pattern, list):
-        fields.setdefault("layer_types", ["sliding_attention" if on else "full_attention" for on in pattern])
+    for name, kinds in _NUMBERED_LAYERS.items():
+        pattern = fields.pop(name, None)
+        if isinstance(pattern, list):
+            fields.setdefault("layer_types", [kinds[bool(on)] for on in pattern])
     if not (isinstance(layers, int) and 0 < layers < 10_000):
         return
     letters = fields.get("sliding_window_pattern")
@@ -271,6 +284,38 @@ def _windows_and_scans(fields: dict[str, Any]) -> None:
     numbers = fields.pop("attn_layer_indices", None)
     if isinstance(numbers, list) and fields.get("mixer"):
         fields.setdefault("layer_types", ["attention" if i in numbers else "mamba" for i in range(layers)])
+
+
+_OF_SINGLE_LAYERS = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
+
+
+def _of_single_layers(fields: dict[str, Any]) -> None:
+    """The widths of full or of sliding layers from transformers 5.24's `per_layer_config`, where it gives all layers of
+    the kind the same ones. Raises PlanError where it does not: no one block is then all of them."""
+    single, kinds = fields.pop("per_layer_config", None), fields.get("layer_types")
+    if not isinstance(single, Mapping) or not single or not isinstance(kinds, list):
+        return
+    told = [(str(number), value) for number, value in single.items() if isinstance(value, Mapping)]
+    numbers = {int(number) for number, _ in told if number.isdigit()}
+    for kind in ("full_attention", "sliding_attention"):
+        if numbers == {i for i, each in enumerate(kinds) if each == kind} and all(v == told[0][1] for _, v in told):
+            for name, value in told[0][1].items():
+                other = _OF_SINGLE_LAYERS.get(name) if kind == "full_attention" else f"swa_{name}"
+                fields.setdefault(other or name, value)
+            return
+    problem = "gives layers of one kind of attention other sizes than each other: that is not planned for"
+    raise PlanError("model.per_layer_config", problem)
+
+
+def _compressed_layers(fields: dict[str, Any]) -> None:
+    """DeepSeek-V4's `compress_ratios` from the kinds of layers that transformers 5.24 writes."""
+    rates, kinds = fields.pop("compress_rates", None), fields.get("layer_types")
+    if isinstance(rates, Mapping) and isinstance(kinds, list) and set(map(str, kinds)) & set(rates):
+        fields.setdefault("compress_ratios", [rates.get(str(kind), 0) for kind in kinds])
+        del fields["layer_types"]
+    feeds = fields.get("mlp_layer_types")
+    if isinstance(feeds, list) and set(map(str, feeds)) <= {"moe", "hash_moe"}:
+        del fields["mlp_layer_types"]
 
 
 def _numbered_experts(fields: dict[str, Any]) -> None:
@@ -309,6 +354,23 @@ def model_types() -> frozenset[str]:
 
 
 @cache
+def _refused() -> dict[str, str]:
+    """What each model_type that is not planned for is."""
+    return {kind: what for what, kinds in _table()["refused"].items() for kind in kinds}
+
+
+def _refuse(kind: str, config: Mapping[str, Any]) -> None:
+    """Raises PlanError for what is no decoder alone, or of layers that are not modelled: by its model_type, or where
+    that is not known by its fields."""
+    signs = {} if kind in _table()["types"] else _table()["unknown"]["signs"]
+    if what := _refused().get(kind) or next((what for field, what in signs.items() if config.get(field)), None):
+        problem = (
+            f"{kind or 'this config'} is {what}: only decoder-only language models of known layers are planned for"
+        )
+        raise PlanError("model.model_type", problem)
+
+
+@cache
 def _by_class() -> dict[str, str]:
     return {name: kind for kind, entry in _table()["types"].items() for name in entry.get("architectures", ())}
 
@@ -325,7 +387,7 @@ def _entry(kind: str) -> dict[str, Any]:
         "fixed": {**base["fixed"], **row.get("fixed", {})},
         "halve": row.get("halve", base["halve"]),
         "copy": {**base["copy"], **row.get("copy", {})},
-        "ffn_multiple": row.get("ffn_multiple"),
+        "ffn_multiple": row.get("ffn_multiple", base.get("ffn_multiple")),
         "approximate": row.get("approximate"),
         "sublayers": row.get("sublayers"),
     }

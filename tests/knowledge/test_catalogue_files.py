@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from knowledge.data_files import FOLDER, rows
 from knowledge.models.catalogue import checkpoints, models
@@ -31,6 +32,21 @@ def test_every_row_has_a_source_and_a_date(name: str) -> None:
         assert row.get("source", name).strip(), row
         if column:
             assert _DATE.match(row[column]) or (not row[column] and column == "price_date"), row
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.yaml")), ids=lambda path: path.name)
+def test_no_key_of_a_file_hides_another(path: Path) -> None:
+    """YAML keeps the last of two equal keys and says nothing: A.X-K2 had two entries, and lost the first."""
+
+    def keys(node: yaml.Node) -> None:
+        if isinstance(node, yaml.MappingNode):
+            names = [key.value for key, _ in node.value]
+            assert len(names) == len(set(names)), [name for name in names if names.count(name) > 1]
+        for child in node.value if not isinstance(node, yaml.ScalarNode) else ():
+            for each in child if isinstance(child, tuple) else (child,):
+                keys(each)
+
+    keys(yaml.compose(path.read_text(encoding="utf-8")))
 
 
 def test_whether_a_download_is_gated_has_a_source_or_is_not_known() -> None:

@@ -186,7 +186,7 @@ BAD_MODELS = {
     "id: x": "config: is required",
     "id: x\nconfig: /no/such/config.json": "cannot be read",
     'id: x\nconfig: "a\\0b"': "config",
-    "id: x\nconfig: {model_type: bert}": "not a decoder-only",
+    "id: x\nconfig: {model_type: bert}": "only decoder-only",
 }
 
 
