@@ -12,12 +12,14 @@ _FIT = 1e6
 
 
 def ranked(tried: Iterable[Decisive | None], fits: bool, least: float, figure: str | None = None) -> list[Decisive]:
-    """Those that matter most first, each field once: what loses or wins the fit, then by the change of `figure`, or of
-    the figure that each is told by. Changes below `least` decide nothing: an estimate is not that sure."""
-    by_field: dict[str, Decisive] = {}
+    """Those that matter most first, each field once (with what has launch files and with what has none): what loses or
+    wins the fit, then by the change of `figure`, or of the figure that each is told by. Changes below `least` decide
+    nothing: an estimate is not that sure."""
+    by_field: dict[tuple[str, bool], Decisive] = {}
     for row in filter(None, tried):
-        if row.field not in by_field or _weight(row, figure) > _weight(by_field[row.field], figure):
-            by_field[row.field] = row
+        key = (row.field, row.started)
+        if key not in by_field or _weight(row, figure) > _weight(by_field[key], figure):
+            by_field[key] = row
     rows = [row for row in by_field.values() if _weight(row, figure) >= least]
     return sorted(rows, key=lambda row: (row.fits != fits, _weight(row, figure)), reverse=True)[:_MOST]
 

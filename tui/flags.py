@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args, get_origin
 
 from estimator.errors import PlanError, nearest
+from estimator.plan.choices import members, valid_values
 from estimator.plan.schema import merge
 from knowledge.machines.counted import find_devices
 from knowledge.own.files import parsed, read_stream, read_text
@@ -123,41 +123,13 @@ def _metavar(kinds: set[Any]) -> str:
     return "X" if kinds <= {int, float, bool} else "VALUE"
 
 
-def _parts(annotation: Any) -> Iterator[Any]:
-    """The members of a union, however nested, without None and without what validates them."""
-    origin = get_origin(annotation)
-    if origin in (Union, types.UnionType):
-        for member in get_args(annotation):
-            yield from _parts(member)
-    elif origin is Annotated:
-        yield from _parts(get_args(annotation)[0])
-    elif annotation is not type(None):
-        yield annotation
-
-
 def _kinds(annotation: Any) -> set[Any]:
     """Python types that a field may hold: str, int, float, bool, list, dict."""
     kinds = set()
-    for part in _parts(annotation):
+    for part in members(annotation):
         origin = get_origin(part)
         kinds.add(str if origin is Literal else origin or part)
     return kinds
-
-
-def valid_values(annotation: Any) -> list[str]:
-    """Where only certain words are taken: these, of a list those of its members."""
-    values: list[str] = []
-    for part in _parts(annotation):
-        origin = get_origin(part)
-        if origin is Literal:
-            values += [str(value) for value in get_args(part)]
-        elif origin is list:
-            values += valid_values(get_args(part)[0])
-        elif part is bool:
-            values += ["true", "false"]
-        else:
-            return []
-    return list(dict.fromkeys(values))
 
 
 # ------------------------------------------------------------------------------------------------- reading flags
@@ -376,7 +348,7 @@ def _read(name: str, annotation: Any, values: list[str]) -> Any:
 
 def _members(name: str, annotation: Any, parts: list[str]) -> list[Any]:
     """Names joined by commas; members that are mappings are JSON or `key=value` pairs, one flag each."""
-    inner = next(get_args(part)[0] for part in _parts(annotation) if get_origin(part) is list)
+    inner = next(get_args(part)[0] for part in members(annotation) if get_origin(part) is list)
     if str in _kinds(inner) or Any in _kinds(inner):
         return [word.strip() for part in parts for word in part.split(",") if word.strip()]
     return [_json(name, part) if part.startswith("{") else _pairs(name, part) for part in parts]

@@ -8,6 +8,7 @@ from typing import Any
 from rich.terminal_theme import TerminalTheme
 from textual.app import App
 from textual.color import Color
+from textual.theme import BUILTIN_THEMES
 
 from agent.settings import set_value, value
 from estimator.errors import PlanError, nearest
@@ -48,12 +49,16 @@ def _one_palette(app: App[Any]) -> None:
 def choose(app: App[Any], words: Sequence[str]) -> str:
     """Shows the theme of that name, dark or light alone, or without a name the other of these two; returns its name.
     Raises PlanError."""
-    name = " ".join(words) or (_LIGHT if app.current_theme.dark else _DARK)
+    app.theme = named(" ".join(words) or (_LIGHT if app.current_theme.dark else _DARK))
+    return app.theme
+
+
+def named(name: str) -> str:
+    """The theme of a name. Raises PlanError."""
     name = {"dark": _DARK, "light": _LIGHT}.get(name, name)
-    themes = sorted(app.available_themes)
+    themes = sorted(BUILTIN_THEMES)
     if name not in themes:
         raise PlanError("theme", f"there is no theme {name!r}", ["dark", "light", *nearest(name, themes)])
-    app.theme = name
     return name
 
 

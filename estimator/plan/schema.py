@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from estimator.errors import PlanError, near, nearest
 from estimator.plan.calendar import DAY_H, WEEK_D, FreeHours
+from estimator.plan.choices import about, valid_values
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -570,7 +571,7 @@ def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "")
             choices = _fields_at(model, path[:-1])
             return PlanError(field, f"there is no such field{tail}", nearest(path[-1], choices))
         case "missing":
-            return PlanError(field, f"is required{tail}")
+            return _missing(field, _field_at(model, path), tail)
         case "union_tag_invalid":
             return PlanError(f"{field}.kind", f"{context.get('tag')!r} is unknown{tail}", ["training", "inference"])
         case "value_error":
@@ -579,8 +580,21 @@ def plan_error(error: ValidationError, model: type[BaseModel], prefix: str = "")
         close = choices if len(choices) <= _FEW else near(str(problem["input"]), choices) or choices
         return PlanError(field, f"{_shown(problem['input'])} is not one of the known values{tail}", close)
     message = problem["msg"][0].lower() + problem["msg"][1:].partition(", ")[0]
-    message = message.replace("valid integer", "whole number").replace("valid number", "number")
-    return PlanError(field, f"got {_shown(problem['input'])}, but the {message}{tail}")
+    message = message.replace("valid integer", "whole number").replace("a valid ", "a ")
+    valid = _taken(_field_at(model, path))
+    return PlanError(field, f"got {_shown(problem['input'])}, but the {message}{tail}", valid)
+
+
+def _taken(info: FieldInfo | None) -> list[Any]:
+    """The words that a field takes, or examples of what it takes."""
+    return valid_values(info.annotation) or info.examples or [] if info else []
+
+
+def _missing(field: str, info: FieldInfo | None, tail: str) -> PlanError:
+    """What is missing, with the values that it takes or examples of them, or in the field's own words."""
+    valid = _taken(info)
+    told = about(info.description) if info and not valid else ""
+    return PlanError(field, f"is required{told}{tail}", valid)
 
 
 def _literals(problems: Sequence[ErrorDetails]) -> list[str]:

@@ -60,9 +60,9 @@ def sentence(rows: Sequence[Decisive], asked: Sequence[str] = (), fits: bool = T
     if not rows:
         return []
     row, figure = rows[0], "per_device_bytes" if of_memory or not fits else None
-    value, other = _value(row.field, row.value), _value(row.field, row.other)
+    value, other = _value(row.field, row.value), _other(row)
     assumed = f" ({value})" if value else ""
-    other = f"it {other}" if isinstance(row.other, bool) else f"{other}{NO_FILES * (not row.started)}"
+    other = f"it {other}" if isinstance(row.other, bool) else other
     told = f"{DECIDES}: {_subject(row)}{assumed}; with {other}, {_effect(row, fits, of_memory)}."
     much = [each for each in rows[1:] if each.fits != fits or abs(each.change(figure or each.figure)) >= _MUCH]
     if much:
@@ -82,8 +82,7 @@ def table(rows: Sequence[Decisive], fits: bool = True) -> list[Block]:
         return []
     told = [
         [_subject(row), _value(row.field, row.value) or figures.NONE,
-         f"{_value(row.field, row.other)}{NO_FILES * (not row.started)}", _effect(row, fits),
-         flags({row.field: row.other})]
+         _other(row), _effect(row, fits), flags({row.field: row.other})]
         for row in rows
     ]  # fmt: skip
     head = ("what was assumed", "as", "instead", "effect", "flags")
@@ -98,6 +97,11 @@ def _value(field: str, value: Any) -> str:
     if field == "workload.compile":
         return "on" if value else "off"
     return _SUBJECTS[field][1].format(_METHODS.get(value, figures.plain(value)))
+
+
+def _other(row: Decisive) -> str:
+    """What it would be instead, and whether it is only an estimate."""
+    return f"{_value(row.field, row.other)}{NO_FILES * (not row.started)}"
 
 
 def _effect(row: Decisive, fits: bool, of_memory: bool = False) -> str:
@@ -120,7 +124,7 @@ def _effect(row: Decisive, fits: bool, of_memory: bool = False) -> str:
 def _briefly(row: Decisive, fits: bool, figure: str) -> str:
     """'LoRA fine-tuning: 24 % more'."""
     effect = _effect(row, fits) if row.fits != fits else _more(row.change(figure))
-    return f"{_value(row.field, row.other)}: {effect}"
+    return f"{_other(row)}: {effect}"
 
 
 def _more(change: float) -> str:

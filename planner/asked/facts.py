@@ -12,12 +12,17 @@ from planner.asked.owning import OwningTerms
 
 class ModelQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    model: str | dict[str, Any] = Field(description="Catalogue name, path to a config.json, or inline config fields.")
+    model: str | dict[str, Any] = Field(
+        description="Catalogue name, path to a config.json, or inline config fields.",
+        examples=["llama-3.1-8b", "./config.json"],
+    )
 
 
 class HardwareQuestion(OwningTerms):
     model_config = ConfigDict(extra="forbid")
-    accelerator: str = Field(description="Id or name, e.g. h100-sxm, 'A100 80GB', 4090.")
+    accelerator: str = Field(
+        description="Id or name, e.g. h100-sxm, 'A100 80GB', 4090.", examples=["h100-sxm", "A100 80GB", "8xh100"]
+    )
     count: int | None = Field(default=None, ge=1, le=1_000_000, description="To rent, buy and power so many.")
     hours: float | None = Field(default=None, gt=0, le=1e6, description="Of use in all.")
     hours_per_year: float | None = Field(

@@ -94,7 +94,8 @@ class CostRequest(EitherRequest, CostTerms):
 class ExplainRequest(EitherRequest, CostTerms):
     figure: str = Field(
         description="The figure to explain: its dotted key in a result (memory.components.activations, time.step_s, "
-        "throughput.mfu, usd, latency.ttft_s …) or plain words (activation memory, step time, MFU, cost, KV cache)."
+        "throughput.mfu, usd, latency.ttft_s …) or plain words (activation memory, step time, MFU, cost, KV cache).",
+        examples=["step time", "MFU", "activation memory", "cost", "KV cache", "throughput.mfu"],
     )
     depth: int = Field(1, ge=1, le=3, description="How far terms are explained in turn.")
     nearest: int = Field(5, ge=0, le=20, description="How many of the nearest measured runs to show.")

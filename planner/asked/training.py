@@ -38,9 +38,13 @@ class LimitRequest(EitherRequest):
 
 
 class SweepRequest(EitherRequest):
-    field: str = Field(description="The Plan field to sweep, flat or dotted: count, seq_len, layout.tp, accelerator …")
+    field: str = Field(
+        description="The Plan field to sweep, flat or dotted: count, seq_len, layout.tp, accelerator …",
+        examples=["count", "seq_len", "layout.tp", "accelerator"],
+    )
     values: Values = Field(
-        description="Its values: a list, {start, stop, factor or step}, or words such as '8..512 doubling'."
+        description="Its values: a list, {start, stop, factor or step}, or words such as '8..512 doubling'.",
+        examples=["4096,8192,16384", "8..512 doubling"],
     )
     second_field: str | None = Field(None, description="A second field: each of its values gives a curve.")
     second_values: Values | None = Field(None, description="Values of the second field.")

@@ -38,8 +38,11 @@ _MOST_JOINED = 72
 
 class MlperfRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    benchmark: str = Field(description="llama2-70b, llama3.1-8b, llama3.1-405b, mixtral-8x7b, deepseek-r1 …")
-    accelerator: str = Field(description="Accelerator id or name, e.g. h100-sxm.")
+    benchmark: str = Field(
+        description="llama2-70b, llama3.1-8b, llama3.1-405b, mixtral-8x7b, deepseek-r1 …",
+        examples=["llama2-70b", "llama3.1-8b", "llama3.1-405b", "mixtral-8x7b", "deepseek-r1"],
+    )
+    accelerator: str = Field(description="Accelerator id or name, e.g. h100-sxm.", examples=["h100-sxm", "8xb200"])
     scenario: Literal["offline", "server", "interactive", "single-stream"] = Field(
         "offline", description="offline: all samples at once; server and interactive: the most within the p99 limits."
     )

@@ -20,7 +20,7 @@ _CHOICES = ("workload.compile", "workload.attention")
 
 def decides(planned: Planned) -> list[Decisive]:
     """Those that matter most first: what loses or wins the fit, then by the change of time; each field once."""
-    tried = [*(_tried(planned, field, other) for field, other in _others(planned)), _faster_framework(planned)]
+    tried = [*(_tried(planned, field, other) for field, other in _others(planned)), *_faster_frameworks(planned)]
     return ranked(tried, planned.fits, _LEAST, "tokens_per_s")
 
 
@@ -71,23 +71,21 @@ def _tried(planned: Planned, field: str, other: Any) -> Decisive | None:
     return _decisive(planned, field, other, other_plan, relaid)
 
 
-def _faster_framework(planned: Planned) -> Decisive | None:
-    """The fastest of the other frameworks that people would take, if it decides anything; each has to be faster than
-    those before it, and one without launch files counts only where none that has them is faster than this one."""
+def _faster_frameworks(planned: Planned) -> Iterator[Decisive]:
+    """The fastest of the other frameworks that people would take and that have launch files, and one without them
+    where that is faster yet."""
     if not any(item.field == "workload.framework" for item in planned.assumptions):
-        return None
-    best, tokens_per_s = None, (1.0 + _LEAST) * throughput_of(planned).tokens_per_s
+        return
+    best: dict[bool, Planned] = {}
+    tokens_per_s = (1.0 + _LEAST) * throughput_of(planned).tokens_per_s
     for name in other_frameworks(planned.job):
-        if best and not has_program(planned.plan, name):
-            break
         other = faster_on(planned, name, tokens_per_s)
         if other is not None and other.job.calibration.time_measured:
-            best, tokens_per_s = other, throughput_of(other).tokens_per_s
-    if best is None:
-        return None
-    name = best.job.framework.name
-    faster = _decisive(planned, "workload.framework", name, best, relaid=True)
-    return faster.model_copy(update={"started": has_program(planned.plan, name)})
+            best[has_program(planned.plan, name)] = other
+            tokens_per_s = (1.0 + _LEAST) * throughput_of(other).tokens_per_s
+    for started, other in best.items():
+        row = _decisive(planned, "workload.framework", other.job.framework.name, other, relaid=True)
+        yield row.model_copy(update={"started": started})
 
 
 def _decisive(planned: Planned, field: str, other: Any, other_plan: Planned, relaid: bool) -> Decisive:

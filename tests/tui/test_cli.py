@@ -198,7 +198,10 @@ class TestAsk:
             (["x", "--now", "Friday"], "--now: 'Friday' is not an ISO time"),
             (["x", "--session", "missing"], "session: there is no conversation 'missing'; valid:"),
             (["x", "--session", "a", "-c"], "not allowed with argument --session"),
-            (["x", "--model", "gpt"], "invalid choice: 'gpt'"),
+            (
+                ["x", "--model", "gpt"],
+                "'gpt' is not one of the known values; valid: auto offline gemini openai",
+            ),
         ],
     )
     def test_says_what_is_wrong_in_one_line(self, capsys: Capture, agent: Any, words: list[str], said: str) -> None:

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import examples
 
+from estimator.plan.choices import valid_values
 from estimator.plan.schema import Plan
 from planner.requests import ALL_PATHS, FLAT_PATHS, ONLY_SERVING, SERVING_PATHS, PlanRequest, ServingRequest
 from tools.registry import Tool, find
 from tui.arguments.parser import commands_of
 from tui.arguments.top import parser
-from tui.flags import arguments_of, fields_of, flag_of, normal, serves, takes_plan, valid_values
+from tui.flags import arguments_of, fields_of, flag_of, normal, serves, takes_plan
 from tui.planning import PLANNING
 
 PARSERS = commands_of(parser(every_flag=True))

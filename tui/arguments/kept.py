@@ -18,6 +18,9 @@ _EXAMPLES = {
     "prices": ("lambda", "add provider=ACME instance=h8 accelerator=h100-sxm count=8 usd_per_hour=17.6", "age",
                "update vms.csv --provider AWS"),
 }  # fmt: skip
+# What these are, as errors say it too.
+_ID = "of the conversation, as `shardwise sessions` lists them"
+_KEY = "the setting, as `shardwise config` lists them"
 CATALOGUES = {"models": "model catalogue", "hardware": "accelerator catalogue", "prices": "price book"}
 
 
@@ -92,19 +95,19 @@ def add_sessions(commands: Any) -> None:
     listing.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the rows as a JSON list")
     listing.set_defaults(action="list")
     show = actions.add_parser("show", help="print a conversation (default: the latest)")
-    show.add_argument("id", nargs="?", metavar="ID")
+    show.add_argument("id", nargs="?", metavar="ID", help="default: the latest")
     show.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as one JSON object")
     show.set_defaults(action="show")
     rename = actions.add_parser("rename", help="give it another title")
-    rename.add_argument("id", metavar="ID")
-    rename.add_argument("title", nargs="+", metavar="TITLE")
+    rename.add_argument("id", metavar="ID", help=_ID)
+    rename.add_argument("title", nargs="+", metavar="TITLE", help="its new title")
     rename.set_defaults(action="rename")
     fork = actions.add_parser("fork", help="copy it, to go on in two ways; prints the copy's id")
     fork.add_argument("id", nargs="?", metavar="ID", help="default: the latest")
     fork.add_argument("title", nargs="*", metavar="TITLE")
     fork.set_defaults(action="fork")
     delete = actions.add_parser("delete", help="delete for good")
-    delete.add_argument("id", nargs="+", metavar="ID")
+    delete.add_argument("id", nargs="+", metavar="ID", help=_ID)
     delete.add_argument("-y", "--yes", action="store_true", help="delete without being asked")
     delete.set_defaults(action="delete")
     export = actions.add_parser("export", help="as Markdown or JSON, to a file or standard output")
@@ -120,11 +123,11 @@ def add_config(commands: Any) -> None:
     config.set_defaults(run="tui.commands.config", action="show")
     actions = config.add_subparsers(title="actions", metavar="ACTION", parser_class=Parser)
     setting = actions.add_parser("set", help="write a setting into the settings file")
-    setting.add_argument("key", metavar="KEY")
-    setting.add_argument("value", metavar="VALUE")
+    setting.add_argument("key", metavar="KEY", help=_KEY)
+    setting.add_argument("value", metavar="VALUE", help="what it is set to")
     setting.set_defaults(action="set")
     unset = actions.add_parser("unset", help="take a setting out of the file")
-    unset.add_argument("key", metavar="KEY")
+    unset.add_argument("key", metavar="KEY", help=_KEY)
     unset.set_defaults(action="unset")
     path = actions.add_parser("path", help="print where the settings file is")
     path.set_defaults(action="path")

@@ -19,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "path":
             print(settings.settings_file())
         case "set":
-            print(f"{arguments.key} is set in {settings.set_value(arguments.key, arguments.value)}")
+            print(f"{arguments.key} is set in {settings.set_value(arguments.key, _known(arguments))}")
             _say_what_wins(arguments.key)
         case "unset":
             print(f"{arguments.key} is taken out of {settings.unset(arguments.key)}")
@@ -27,6 +27,15 @@ def run(arguments: argparse.Namespace) -> int:
         case _:
             _show(arguments.json)
     return 0
+
+
+def _known(arguments: argparse.Namespace) -> str:
+    """The value, which of a theme the app has to have. Raises PlanError."""
+    if arguments.key != "theme" or not arguments.value:
+        return arguments.value
+    from tui import themes  # it loads the app's library, which no other setting needs
+
+    return themes.named(arguments.value)
 
 
 def _show(as_json: bool) -> None:

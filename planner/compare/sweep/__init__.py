@@ -85,8 +85,9 @@ def _axes(request: SweepRequest) -> dict[str, list[Any]]:
     """The swept paths with their values. Raises PlanError for what cannot be swept together."""
     axes = {path_of(request.field, "field"): values_of(request.values, "values")}
     if (request.second_field is None) != (request.second_values is None):
-        missing = "second_values" if request.second_values is None else "second_field"
-        raise PlanError(missing, "is required: a second field goes with its values")
+        missing, like = ("second_values", "values") if request.second_values is None else ("second_field", "field")
+        examples = SweepRequest.model_fields[like].examples or ()
+        raise PlanError(missing, "is required: a second field goes with its values", examples)
     if request.second_field is not None and request.second_values is not None:
         path = path_of(request.second_field, "second_field")
         if path in axes:

@@ -15,6 +15,7 @@ from planner.results import TrainingEstimate
 from planner.training.deciding import decides
 from planner.training.neighbours import neighbour, other_frameworks
 from planner.training.planned import plan_training, throughput_of
+from planner.training.programs import has_program
 from tools.registry import find, parsed
 
 TRAINING: tuple[dict[str, Any], ...] = (
@@ -95,9 +96,12 @@ def test_a_better_choice_is_better_and_what_loses_the_fit_comes_first() -> None:
         {"model": "llama-3.1-70b", "accelerator": "h200", "count": 64, "stage": "pretrain"},
         {"model": "qwen3-30b-a3b", "accelerator": "b200", "count": 64, "stage": "pretrain"},
         {"model": "llama-3.1-8b", "accelerator": "mi300x", "count": 8, "objective": "memory"},
+        {"model": "bloom-7b1", "accelerator": "h100", "count": 8, "stage": "pretrain"},
     ],
 )
-def test_the_framework_that_is_told_is_the_fastest_of_all_that_people_would_take(arguments: dict[str, Any]) -> None:
+def test_the_fastest_framework_with_launch_files_is_told_and_the_fastest_of_all(
+    arguments: dict[str, Any],
+) -> None:
     planned = plan_training(parsed(PlanRequest, arguments).to_plan())
     usual = throughput_of(planned).tokens_per_s
     rates = {}
@@ -105,10 +109,17 @@ def test_the_framework_that_is_told_is_the_fastest_of_all_that_people_would_take
         other = neighbour(planned, {"workload.framework": name} | OPEN_LAYOUT)
         if other is not None and other.fits:
             rates[name] = throughput_of(other).tokens_per_s
-    told = {row.other: row.after.tokens_per_s for row in decides(planned) if row.field == "workload.framework"}
-    faster = {name: rate for name, rate in rates.items() if rate >= 1.03 * usual}
     assert rates
-    assert told == {name: rate for name, rate in faster.items() if rate == max(faster.values())}
+    best = {}
+    for started in (True, False):
+        of_these = {name: rate for name, rate in rates.items() if has_program(planned.plan, name) == started}
+        least = 1.03 * max([usual, *best.values()])
+        best |= {name: rate for name, rate in of_these.items() if rate == max(of_these.values()) >= least}
+    rows = [row for row in decides(planned) if row.field == "workload.framework"]
+    assert {row.other: row.after.tokens_per_s for row in rows} == best
+    assert all(row.started == has_program(planned.plan, row.other) for row in rows)
+    if arguments["model"] == "bloom-7b1":
+        assert {row.started for row in rows} == {True, False}
 
 
 def test_a_deadline_that_decides_is_told_with_what_twice_as_much_brings() -> None:
