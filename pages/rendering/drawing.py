@@ -137,10 +137,15 @@ def _bars(axes: Axes, plot: Plot, colours: Sequence[str]) -> None:
         heights = [float("nan") if value is None else value for value in series.y]
         axes.bar(places, heights, width=width * 0.92, color=colours[number], label=series.name)
         _whiskers(axes, places, series)
+    _named_ticks(axes, names)
+    _finish(axes, plot)
+
+
+def _named_ticks(axes: Axes, names: Sequence[str]) -> None:
+    """Names along x, one at each whole number; slanting where they have no room side by side."""
     # Letters of ticks are about 6 points wide.
     crowded = 6 * sum(len(name) + 1 for name in names) > axes.get_window_extent().width / axes.figure.dpi * 72
     axes.set_xticks(range(len(names)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center")
-    _finish(axes, plot)
 
 
 def _curves(axes: Axes, plot: Plot, colours: Sequence[str]) -> None:
@@ -159,7 +164,7 @@ def _curves(axes: Axes, plot: Plot, colours: Sequence[str]) -> None:
             high = [float("nan") if value is None else value for value in series.high]
             axes.fill_between(x, low, high, color=colours[number], alpha=0.15, linewidth=0)
     if places:
-        axes.set_xticks(list(places.values()), list(places))
+        _named_ticks(axes, list(places))
     elif plot.x_log:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -22,8 +22,9 @@ _CURVES = (
 
 
 def board(runs: Sequence[MeasuredRun], rows: Sequence[HistoryRow]) -> list[Plot]:
-    """Up to nine pictures and that of the estimates' error; of what no run says there is none."""
-    shown = list(zip(runs, rows, strict=True))[:_MOST_BARS][::-1]
+    """Up to nine pictures and that of the estimates' error, of the runs that come last; of what no run says there is
+    none."""
+    shown = list(zip(runs, rows, strict=True))[-_MOST_BARS:]
     return [
         *_bars(shown, "Tokens per second and device", "tokens/s", {
             "measured": lambda run, row: row.tokens_per_s_per_device,
@@ -77,7 +78,7 @@ def _curves(shown: _Shown, column: str, title: str, label: str, unit: float) -> 
         values = steps.column(column)
         if len(series) < _MOST_CURVES and len(steps.step) > 1 and any(value is not None for value in values):
             y = [None if value is None else value / unit for value in values]
-            series.append(Series(name=_name(row), x=[float(step) for step in steps.step], y=y))
+            series.insert(0, Series(name=_name(row), x=[float(step) for step in steps.step], y=y))
     if not series:
         return []
     return [Plot(title=title, kind="line", x_label="step", y_label=label, series=series)]

@@ -212,6 +212,16 @@ def test_a_board_has_what_runs_say_and_no_empty_picture() -> None:
     assert all(value and 0 < value < 100 for value in plots["Utilisation"].series[0].y)
 
 
+def test_a_board_shows_the_latest_runs_in_their_order() -> None:
+    series = StepSeries(step=[1, 2], step_s=[2.0, 1.0])
+    days = [f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}" for day in range(30)]
+    update = [{"series": series, "date": day, "name": day} for day in days]
+    store.add([run_of(1.0).model_copy(update=each) for each in reversed(update)])
+    plots = {plot.title: plot for plot in list_runs(HistoryRequest.model_validate({"estimates": False})).plots}
+    assert plots["Tokens per second and device"].series[0].x == days[-24:]
+    assert [curve.name for curve in plots["Step time"].series] == days[-8:]
+
+
 def test_a_run_added_with_what_its_log_leaves_open_stands_beside_its_estimate(tmp_path: Path) -> None:
     """Of a log that tells no plan steps are known, and the plan is said in words of the command line."""
     log = tmp_path / "train.log"
