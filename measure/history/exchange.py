@@ -134,8 +134,8 @@ def _nested(row: Mapping[str, str]) -> dict[str, Any]:
             place[last] = cell if head == "software" else _value(cell)
         elif head in ("steps", "start_s"):
             data[head] = _value(cell)
-        elif head != "id":
-            data[head] = cell
+        else:
+            data["exported_as" if head == "id" else head] = cell
     return data
 
 

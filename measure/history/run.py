@@ -106,6 +106,9 @@ class MeasuredRun(BaseModel):
     tags: list[Told] = Field(default_factory=list)
     note: Told = Field(default="", max_length=2000)
     series: StepSeries = Field(default_factory=StepSeries)
+    exported_as: str = Field(
+        default="", max_length=10, exclude=True, description="Its id before it was a line of CSV, which has no steps."
+    )
 
     @property
     def id(self) -> str:

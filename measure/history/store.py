@@ -78,12 +78,14 @@ def _reading() -> Iterator[_Connection]:
 def add(runs: Sequence[MeasuredRun]) -> list[str]:
     """Keeps runs, and gives their ids. One that is known stays, with the name, tags and note of the new one where it
     has any."""
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    now, ids = datetime.now(UTC).isoformat(timespec="seconds"), list[str]()
     with _opened() as connection:
         for run in runs:
-            kept = _read(connection, run.id)
-            _write(connection, _named_anew(kept, run) if kept else run, now)
-    return [run.id for run in runs]
+            if kept := _read(connection, run.id) or _read(connection, run.exported_as):
+                run = _named_anew(kept, run)
+            _write(connection, run, now)
+            ids.append(run.id)
+    return ids
 
 
 def _named_anew(kept: MeasuredRun, run: MeasuredRun) -> MeasuredRun:
