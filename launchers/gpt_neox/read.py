@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from launchers.reading.dimensions import model_of
+from knowledge.models.dimensions import model_of
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_set
 from launchers.reading.formats import Format

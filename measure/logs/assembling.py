@@ -11,6 +11,7 @@ from measure.history.run import MeasuredRun, can_be, quartiles
 from measure.logs.facts import HeaderFacts
 from measure.logs.faults import OutOfMemory
 from measure.logs.lines import Row
+from measure.logs.megatron import listed_model
 from measure.logs.scan import Bar
 from measure.logs.steady import SteadySteps, by_step, steady
 
@@ -80,6 +81,8 @@ def _plan(facts: HeaderFacts, result: SteadySteps) -> None:
     values = facts.values
     if framework := facts.framework:
         facts.plan.setdefault("workload", {}).setdefault("framework", framework)
+    if "model" not in facts.plan and (listed := listed_model(facts.arguments)):
+        facts.put("model", listed)
     if "per_node" in values:
         facts.put("cluster.count", values["per_node"] * values.get("nodes", 1))
         facts.put("cluster.per_node", values["per_node"])

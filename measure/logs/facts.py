@@ -16,6 +16,7 @@ from typing import Any
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.models.catalogue import find_model
+from measure.logs.megatron import ARGUMENTS
 
 # GPT-NeoX has dots behind the value too.
 _DOTTED = re.compile(r"([a-z][a-z0-9_]+) \.{3,} ?(\S.*?)(?:\.{3,}\w+)? *$")
@@ -75,6 +76,8 @@ class HeaderFacts:
     software: dict[str, str] = field(default_factory=dict)
     values: dict[str, int] = field(default_factory=dict)
     """accumulation, micro_batch and other numbers that a plan follows from, and steps."""
+    arguments: dict[str, str] = field(default_factory=dict)
+    """What Megatron-LM prints that a model follows from."""
     frameworks: set[str] = field(default_factory=set)
     date: str | None = None
 
@@ -98,7 +101,9 @@ class HeaderFacts:
         for name, sign in _FRAMEWORKS:
             if name not in self.frameworks and sign.search(line):
                 self.frameworks.add(name)
-        if setting := _DOTTED.search(line) or _PARAM.search(line) or _SET.search(line):
+        if (listed := _DOTTED.search(line)) and listed[1] in ARGUMENTS:
+            self.arguments.setdefault(listed[1], listed[2])
+        if setting := listed or _PARAM.search(line) or _SET.search(line):
             self._setting(setting[1], setting[2])
         for name, value in _QUOTED.findall(line) if "'" in line else ():
             self._setting(name, value)
