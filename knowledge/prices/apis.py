@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -41,6 +42,16 @@ def api_prices(model: str | None = None) -> list[ApiPrice]:
     row = architecture_row(find_model(model).value.id)
     offers = [price for price in _table() if price.model and architecture_row(price.model) == row]
     return sorted(offers, key=lambda price: (price.output_usd is None, price.output_usd or 0.0, price.input_usd or 0.0))
+
+
+@cache
+def offers_by_model() -> Mapping[str, list[ApiPrice]]:
+    """The offers of every row of the model catalogue and of checkpoints with its architecture."""
+    offers: dict[str, list[ApiPrice]] = {}
+    for price in _table():
+        if price.model:
+            offers.setdefault(architecture_row(price.model), []).append(price)
+    return offers
 
 
 def gemini_usd(model: str, input_tokens: int, output_tokens: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ import yaml
 from pydantic import Field
 
 from estimator.errors import PlanError
-from estimator.machine.hardware import Accelerator
+from estimator.machine.hardware import Accelerator, Price
 from knowledge.fitted.training import timed_family
 from knowledge.machines.catalogue import accelerators, accelerators_left_out, check_own_accelerator, own_accelerators
 from knowledge.models.catalogue import (
@@ -28,6 +29,7 @@ from knowledge.own.home import expanded
 from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow
 from knowledge.prices import book as price_book
 from knowledge.prices.age import is_stale
+from knowledge.prices.apis import offers_by_model
 from planner.asked.lookups import (
     CatalogueQuestion,
     HardwareToAdd,
@@ -41,6 +43,7 @@ from planner.clock import today
 from planner.records.scenarios import ScenarioFile, StoredFile
 from planner.result import Assumption, Result
 
+_YEAR = len("2026")
 _HEAD = "# A row of your own for Shardwise's catalogue."
 
 
@@ -67,6 +70,8 @@ class ModelEntry(Result):
     active_parameters: float | None
     context_tokens: int | None
     released: str | None
+    api_providers: int = Field(description="How many offer it over an API.")
+    usd_per_million_output_tokens: float | None = Field(description="At the cheapest of them.")
     own: bool
     source: str
 
@@ -118,10 +123,26 @@ def list_catalogue(request: CatalogueQuestion) -> CatalogueList:
     )
 
 
-def newest_first(rows: Sequence[ModelFacts]) -> list[ModelFacts]:
-    """The models of one's own, then by the day of release."""
+def newest_and_most_used_first(rows: Sequence[ModelFacts]) -> list[ModelFacts]:
+    """The models of one's own, then by the year of release, and of a year those first that most providers serve."""
     own = own_models()
-    return sorted(rows, key=lambda row: (row.id in own, row.released or ""), reverse=True)
+
+    def rank(row: ModelFacts) -> tuple[bool, str, int, str]:
+        released = row.released or ""
+        return row.id in own, released[:_YEAR], len(api_providers(row.id)), released
+
+    return sorted(rows, key=rank, reverse=True)
+
+
+def api_providers(model: str) -> set[str]:
+    """Who offers a row of the catalogue over an API."""
+    return {offer.provider for offer in offers_by_model().get(model, ())}
+
+
+def api_usd(model: str) -> float | None:
+    """What a million output tokens of a row of the catalogue cost at the cheapest of them, in USD."""
+    asked = [offer.output_usd for offer in offers_by_model().get(model, ()) if offer.output_usd]
+    return min(asked, default=None)
 
 
 def most_offered_first(rows: Sequence[Accelerator], hourly: Mapping[str, Sequence[float]]) -> list[Accelerator]:
@@ -129,6 +150,21 @@ def most_offered_first(rows: Sequence[Accelerator], hourly: Mapping[str, Sequenc
     older."""
     own = own_accelerators()
     return sorted(rows, key=lambda row: (row.id in own, len(hourly.get(row.id, ())), row.year or 0), reverse=True)
+
+
+def best_known_first(offers: Sequence[Price]) -> list[Price]:
+    """Prices of one's own, then by their devices as these are listed, the cheapest device-hour of each first."""
+    order = {row.id: at for at, row in enumerate(most_offered_first(accelerators(), price_book.hourly_by_device()))}
+
+    def rank(offer: Price) -> tuple[bool, int, float]:
+        usd = math.inf if offer.usd_per_hour is None else offer.usd_per_hour / offer.count
+        return not _is_own(offer), order.get(offer.accelerator, len(order)), usd
+
+    return sorted(offers, key=rank)
+
+
+def _is_own(price: Price) -> bool:
+    return price.source.startswith("yours (")
 
 
 def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
@@ -155,7 +191,7 @@ def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
 
 def _models() -> tuple[list[tuple[ModelEntry, str]], list[LeftOut]]:
     own, rows = own_models(), list[tuple[ModelEntry, str]]()
-    for facts in newest_first(models()):
+    for facts in newest_and_most_used_first(models()):
         whole, active = sizes_of(facts)
         entry = ModelEntry(
             id=facts.id,
@@ -164,6 +200,8 @@ def _models() -> tuple[list[tuple[ModelEntry, str]], list[LeftOut]]:
             active_parameters=active,
             context_tokens=facts.context,
             released=facts.released,
+            api_providers=len(api_providers(facts.id)),
+            usd_per_million_output_tokens=api_usd(facts.id),
             own=facts.id in own,
             source=facts.source,
         )
@@ -186,7 +224,7 @@ def sizes_of(facts: ModelFacts) -> tuple[float | None, float | None]:
 
 def _prices() -> tuple[list[tuple[PriceEntry, str]], list[LeftOut]]:
     rows: list[tuple[PriceEntry, str]] = []
-    for price in price_book.prices():
+    for price in best_known_first(price_book.prices()):
         entry = PriceEntry(
             provider=price.provider,
             instance=price.instance,
@@ -198,7 +236,7 @@ def _prices() -> tuple[list[tuple[PriceEntry, str]], list[LeftOut]]:
             stale=is_stale(price.price_date, today()),
             seller=price.seller,
             region=price.region,
-            own=price.source.startswith("yours ("),
+            own=_is_own(price),
             source=price.source,
         )
         rows.append((entry, f"{price.provider} {price.instance} {price.accelerator} {price.region or ''}"))

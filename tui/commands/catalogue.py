@@ -21,7 +21,13 @@ from pages.rendering.clean import one_line
 from pages.rendering.table import table
 from pages.rendering.terminal import amber, screen_width
 from planner.clock import today
-from planner.records.catalogue import most_offered_first, newest_first, sizes_of
+from planner.records.catalogue import (
+    api_usd,
+    best_known_first,
+    most_offered_first,
+    newest_and_most_used_first,
+    sizes_of,
+)
 from tui.jsonout import write_json
 from tui.pager import paged
 
@@ -57,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
     def show(rows: list[Any]) -> str:
-        headers = ("ID", "FAMILY", "PARAMETERS", "ACTIVE", "CONTEXT", "LICENSE", "RELEASED")
+        headers = ("ID", "FAMILY", "PARAMETERS", "ACTIVE", "CONTEXT", "$/1M OUT", "LICENSE", "RELEASED")
         lines = [
             (
                 row.id,
@@ -65,18 +71,25 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
                 shown("parameters", whole),
                 shown("active_parameters", active),
                 shown("context", row.context or None),
+                shown("usd_per_million_output_tokens", api_usd(row.id)),
                 row.license or "–",
                 row.released or "–",
             )
             for row in rows
             for whole, active in (sizes_of(row),)
         ]
-        return _fitted(headers, lines, ("PARAMETERS", "ACTIVE", "CONTEXT"), ("LICENSE", "RELEASED", "FAMILY"))
+        return _fitted(
+            headers, lines, ("PARAMETERS", "ACTIVE", "CONTEXT", "$/1M OUT"), ("LICENSE", "$/1M OUT", "FAMILY")
+        )
 
     copies: dict[str, list[str]] = {}
     for facts in checkpoints():
         copies.setdefault(facts.shares, []).append(facts.id)
-    return newest_first(models()), lambda row: (row.id, row.family, *row.aliases, *copies.get(row.id, ())), show
+    return (
+        newest_and_most_used_first(models()),
+        lambda row: (row.id, row.family, *row.aliases, *copies.get(row.id, ())),
+        show,
+    )
 
 
 def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
@@ -145,8 +158,7 @@ def _prices() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
             ("CLUSTER OF", "REGION", "SELLER", "TO BUY", "RESERVED", "FLEX-START", "SPOT", "DAYS"),
         )
 
-    listed = list(prices())
-    return listed, lambda row: (row.provider, row.instance, row.accelerator, row.region or ""), show
+    return best_known_first(prices()), lambda row: (row.provider, row.instance, row.accelerator, row.region or ""), show
 
 
 def _fitted(

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from knowledge import figures
 from pages.blocks import Block
 from pages.results.facts import beside
 from pages.results.of_results import blocks_of
@@ -21,12 +22,19 @@ from tui.screens.table_screen import TableScreen
 Data = Mapping[str, Any]
 _MOST = 500
 
+
+def _per_million(usd: float) -> str:
+    return f"{figures.shown('usd_per_million_output_tokens', usd)}/1M"
+
+
 COLUMNS = (
     Column("MODEL", lambda row: row.id, str),
     figure("parameters"),
     figure("active_parameters"),
     figure("context_tokens"),
     text("RELEASED", "released"),
+    Column("API FROM", lambda row: row.usd_per_million_output_tokens, _per_million, right=True),
+    Column("PROVIDERS", lambda row: row.api_providers or None, str, right=True),
     text("FAMILY", "family"),
 )
 

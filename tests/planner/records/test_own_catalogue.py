@@ -226,3 +226,18 @@ async def test_a_long_running_server_notices_a_changed_file(home: Path, tmp_path
     await asyncio.sleep(_HELD_S)
     assert await memory() == 0
     service.calls.close()
+
+
+def test_catalogues_start_with_what_is_newest_and_most_used() -> None:
+    """Of models the newest year, in it what most offer over an API; of prices those of the devices that most rent."""
+    models = call("list_catalogue", {"kind": "models", "limit": 500})["models"]
+    ranks = [((row["released"] or "")[:4], row["api_providers"]) for row in models if not row["own"]]
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0][1] > 5
+    hardware = [row["id"] for row in call("list_catalogue", {"kind": "hardware", "limit": 500})["hardware"]]
+    prices = [row for row in call("list_catalogue", {"kind": "prices", "limit": 500})["prices"] if not row["own"]]
+    places = [hardware.index(row["accelerator"]) for row in prices]
+    assert places == sorted(places)
+    of_first = [row["usd_per_hour"] / row["count"] for row in prices if places[0] == hardware.index(row["accelerator"])
+                and row["usd_per_hour"] is not None]  # fmt: skip
+    assert of_first == sorted(of_first)
