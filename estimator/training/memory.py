@@ -19,10 +19,11 @@ from estimator.kernels.activations import final_norm_elements
 from estimator.plan.layouts import FEW, Ints, Layouts
 from estimator.plan.training.job import Job
 from estimator.plan.training.run_length import full_sample
-from estimator.plan.training.shards import world_size
+from estimator.plan.training.shards import held_parameters, world_size
 from estimator.plan.training.stages import Floats, StageShape, micro_batch_tokens, stage_shape, sum_of
 from estimator.training.activations_held import activations_held
 from estimator.training.extra_models import extra_models
+from estimator.training.optimizers import masters_held
 from estimator.training.states import States, model_states
 
 COMPONENTS = (
@@ -224,6 +225,11 @@ def parts_by_moment(
         "framework_and_context": context_bytes(job, layouts),
     }  # fmt: skip
     moments = _moments(job, layouts, shape, states)
+    if job.first_step:
+        held = masters_held(job, held_parameters(job, layouts, shape))
+        optimizer = always.pop("optimizer")
+        for at, parts in enumerate(moments):
+            parts["optimizer"] = optimizer if at == MOMENTS.index("optimizer_step") else np.minimum(held, optimizer)
     _override(_given(job, layouts, shape), always, moments)
     return always, moments, states
 

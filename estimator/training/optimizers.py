@@ -92,10 +92,21 @@ def optimizer_memory(job: Job, layouts: Layouts, shape: StageShape, held: Held) 
     return np.where(away, 0.0, states), np.where(away, 0.0, step)
 
 
+def _master_bytes(job: Job) -> float:
+    """Per trained parameter, what the optimizer's own copy of the weights takes."""
+    master = job.framework.optimizer.master_bytes
+    remainders = job.framework.optimizer.remainders and job.compute_bytes == job.activation_bytes < master
+    return master - job.activation_bytes if remainders else master
+
+
+def masters_held(job: Job, held: Held) -> Floats:
+    """What there is of the states before the first step: the optimizer's own copy of the weights."""
+    master = _master_bytes(job)
+    return held.sharded(1, (held.trained_dense + held.adapters) * master, held.trained_experts * master)
+
+
 def states_held(job: Job, layouts: Layouts, shape: StageShape, held: Held) -> Floats:
-    facts, master = job.optimizer, job.framework.optimizer.master_bytes
-    if job.framework.optimizer.remainders and job.compute_bytes == job.activation_bytes < master:
-        master -= job.activation_bytes
+    facts, master = job.optimizer, _master_bytes(job)
     element = job.updated_bytes
     size = facts.state_elements * element + facts.state_bytes + master
     states = held.sharded(1, held.trained_dense * size, held.trained_experts * size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Generic, Protocol, TypeVar
 
@@ -73,7 +73,8 @@ def estimated(case: Case) -> Estimate:
     # A source would say that weights are sharded over some of the ranks only.
     sharded = layout.zero_stage == 3 and layout.dp is not None and layout.shard_group is None
     plan = case.plan.patch({"layout.shard_group": everyone}) if sharded else case.plan
-    estimates, order = search(as_shipped(job_of(plan)))
+    job = replace(job_of(plan), first_step="first_step" in case.tags)
+    estimates, order = search(as_shipped(job))
     return Estimate(estimates, int(order[0]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -205,3 +206,16 @@ def test_published_peak_of_a_long_sequence_on_one_device() -> None:
         "layout": {"tp": 1, "pp": 1, "dp": 1, "zero_stage": 3, "recompute": "full", "offload": "params+activations"},
     })  # fmt: skip
     assert first_stage(job, candidates(job)).total[0] / GIB == pytest.approx(126.8, rel=0.1)
+
+
+@pytest.mark.parametrize("seq_len", [128, 65536])
+def test_the_passes_of_a_first_step_have_no_moments_beside_them(seq_len: int) -> None:
+    job = on_one_device(framework="megatron-lm", seq_len=seq_len)
+    first, later = (first_stage(some, layouts_of(some)) for some in (replace(job, first_step=True), job))
+    trained = float(LLAMA_8B)
+    made = 8 * trained
+    at_step = MOMENTS[first.moment[0]] == "optimizer_step"
+    assert at_step == (seq_len == 128)
+    # Blocks that activations left are enough for what the step makes, or are not.
+    assert made * (0.0 if at_step else 0.99) <= later.total[0] - first.total[0] <= made
+    assert sum(part[0] for part in first.components.values()) == pytest.approx(first.total[0])

@@ -42,6 +42,7 @@ INEXPRESSIBLE = {
     "partial recompute": {"layout.recompute": "selective"},
     "GRPO": {"workload.stage": "grpo"},
     "CUDA graphs": {"workload.cuda_graph": "layers"},
+    "the FlashAttention of 2022": {"workload.attention": "flash1"},
     "attention in 8 bits": {"workload.fp8_attention": True},
     "a run in 4 bits that ends in 8 bits": {"workload.fp8_healing": 0.4},
     "dropping of tokens beyond the experts' capacity": {"workload.moe_capacity": True},

@@ -44,7 +44,8 @@ _COMPUTE_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "mxfp8":
 @dataclass(frozen=True, eq=False)
 class Job:
     """Everything that does not depend on the layout. `plan` has a complete workload and cluster; its layout is as
-    given. `rollout` is the engine that generates samples on the same devices, where there is one.
+    given. `rollout` is the engine that generates samples on the same devices, where there is one. Of a `first_step` the
+    optimizer makes its states when it ends, but for master weights, so that no pass has them beside it.
 
     A job equals itself alone: it is made once per plan, and what is memoised of layouts belongs to one of them."""
 
@@ -56,6 +57,7 @@ class Job:
     calibration: Calibration
     assumptions: tuple[Assumption, ...]
     rollout: ServingJob | None = None
+    first_step: bool = False
 
     @property
     def training(self) -> Training:

@@ -104,3 +104,12 @@ def test_every_accelerator_says_what_stands_behind_it(vendor: str) -> None:
 @pytest.mark.parametrize("framework", ["ddp", "mlx", "neuronx", "maxtext", "primus", "nemo", "axolotl", "unsloth"])
 def test_every_framework_says_what_stands_behind_it(framework: str) -> None:
     named({"cluster": {"accelerator": "a100-sxm-80gb", "count": 16}, "workload": {"framework": framework}})
+
+
+@pytest.mark.parametrize("framework", ["auto", "megatron-lm", "fsdp2", "deepspeed", "hf-trainer", "nemo-automodel"])
+def test_the_attention_of_2022_is_estimated_though_no_program_starts_it(framework: str) -> None:
+    stage = "pretrain" if framework == "megatron-lm" else "sft"
+    rows = evidence(
+        framework=framework, attention="flash1", accelerator="a100-sxm-80gb", stage=stage, tp=None, zero_stage=None
+    )
+    assert "attention" in rows
