@@ -16,6 +16,8 @@ FORMAT = "shardwise-run/1"
 # Steps that are kept of a run: enough for any plot.
 MOST_STEPS = 2000
 _OF_A_STEP = ("seq_len", "global_batch")
+# Beyond this two figures of which one follows from the other contradict each other.
+_ALIKE = 0.05
 _ABOUT = {"name", "tags", "note", "source", "format", "predicted"}
 
 PeakKind = Literal["allocated", "reserved", "nvidia-smi", "unknown"]
@@ -141,10 +143,34 @@ class MeasuredRun(BaseModel):
         return rate / self.devices if rate and self.devices else None
 
     @property
+    def tokens_of_a_step(self) -> float | None:
+        """Of one device; None where the plan leaves it open."""
+        sizes = [self.planned(f"workload.{name}") for name in _OF_A_STEP]
+        if not all(isinstance(size, int) and size > 0 for size in (*sizes, self.devices)):
+            return None
+        return math.prod(sizes) / (self.devices or 1)
+
+    @property
     def _rate_of_a_step(self) -> float | None:
-        step_s, sizes = self.figures.get("step_s"), [self.planned(f"workload.{name}") for name in _OF_A_STEP]
-        known = all(isinstance(size, int) and size > 0 for size in (*sizes, self.devices))
-        return math.prod(sizes) / step_s / (self.devices or 1) if step_s and known else None
+        step_s, tokens = self.figures.get("step_s"), self.tokens_of_a_step
+        return tokens / step_s if step_s and tokens else None
+
+    @property
+    def contradiction(self) -> str | None:
+        """Why its rate and its step time, both measured, are not of one run of its plan. A step time without a spread
+        is a mean over more than steps, which may well be the longer."""
+        rate, step_s, would_be = self.figure("tokens_per_s_per_device"), self.figure("step_s"), self._rate_of_a_step
+        if not (rate and step_s and would_be):
+            return None
+        ratio = rate / would_be
+        if abs(math.log(ratio)) <= math.log1p(_ALIKE) or (ratio > 1.0 and "step_s" not in self.spread):
+            return None
+        batch, length = self.planned("workload.global_batch"), self.planned("workload.seq_len")
+        return (
+            f"{rate:,.0f} tokens/s and device do not belong to steps of {step_s:.4g} s: {batch:,} sequences of "
+            f"{length:,} tokens on {self.devices:,} devices would be {would_be:,.0f}; the batch, the length or "
+            "the number of devices is another one, or padding counts"
+        )
 
     @property
     def version(self) -> str:

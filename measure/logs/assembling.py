@@ -15,8 +15,8 @@ from measure.logs.megatron import listed_model
 from measure.logs.scan import Bar
 from measure.logs.steady import SteadySteps, by_step, steady
 
-# Beyond this two figures of which one follows from the other contradict each other.
-_ALIKE = 0.05
+# Beyond this two counts of samples contradict each other, and the speed has changed.
+_SAMPLES_ALIKE = 0.10
 _SHIFT = 0.10
 _OF_PROMPTS = ("verl", "openrlhf", "nemo-rl", "slime")
 # Programs that have whole replicas, or shards of them, and nothing else: a device is a rank of the batch.
@@ -60,19 +60,28 @@ def assembled(
     if faults:
         outcome = "oom"
         _out_of_memory(result, faults[0])
-    return MeasuredRun(
+    return _run(
+        facts,
+        result,
         source=source[:400],
         date=facts.date,
-        plan=facts.plan,
         outcome=outcome,
-        figures={name: value for name, value in result.figures.items() if can_be(value)},
-        spread={name: ends for name, ends in result.spread.items() if all(map(can_be, ends))},
         peak_kind=result.peak_kind,
         steps=result.steps or None,
         start_s=result.start_s if can_be(result.start_s or 0.0) else None,
         software=facts.software,
         findings=findings,
         series=result.series,
+    )
+
+
+def _run(facts: HeaderFacts, result: SteadySteps, **details: Any) -> MeasuredRun:
+    """With the figures so far, those that can be."""
+    return MeasuredRun(
+        plan=facts.plan,
+        figures={name: value for name, value in result.figures.items() if can_be(value)},
+        spread={name: ends for name, ends in result.spread.items() if all(map(can_be, ends))},
+        **details,
     )
 
 
@@ -145,16 +154,9 @@ def _filled(facts: HeaderFacts, result: SteadySteps, steps: Sequence[Row]) -> li
             findings.append(f"the sequence length {whole:,} follows from tokens per step over the batch of {batch:,}")
     elif per_step and batch is None and seq_len and abs(per_step / seq_len - round(per_step / seq_len)) < 0.05:
         facts.put("workload.global_batch", max(1, round(per_step / seq_len)))
-    batch, seq_len, devices = _known(facts)
-    if batch and seq_len and devices and step and rate:
-        ratio = rate * step * devices / (batch * seq_len)
-        if abs(math.log(ratio)) > math.log1p(_ALIKE):
-            findings.append(
-                f"{rate:,.0f} tokens/s and device do not belong to steps of {step:.4g} s: {batch:,} sequences of "
-                f"{seq_len:,} tokens on {devices:,} devices would be {rate / ratio:,.0f}; the batch, the length or "
-                "the number of devices is another one, or padding counts"
-            )
-    if samples and batch and step and abs(math.log(samples * step / batch)) > math.log1p(2 * _ALIKE):
+    batch = _known(facts)[0]
+    findings += [told] if (told := _run(facts, result).contradiction) else []
+    if samples and batch and step and abs(math.log(samples * step / batch)) > math.log1p(_SAMPLES_ALIKE):
         findings.append(
             f"{samples:.4g} samples/s and {step:.4g} s a step make a batch of {samples * step:.4g}, not {batch:,}"
         )

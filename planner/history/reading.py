@@ -61,7 +61,7 @@ def reading_of(runs: Sequence[MeasuredRun], over: dict[str, Any] | None = None) 
     """The first of the runs, with what is said over its plan."""
     run = runs[0]
     if over:
-        run = run.model_copy(update={"plan": merge(run.plan, over)})
+        run = _under(run, merge(run.plan, over))
     trains = run.kind == "training"
     missing = [path for path in _NEEDED if run.planned(path) is None] if trains else []
     rating, findings = _rating(run) if trains and not missing else (None, [])
@@ -93,6 +93,13 @@ def reading_of(runs: Sequence[MeasuredRun], over: dict[str, Any] | None = None) 
         note=run.note,
         runs=len(runs),
     )
+
+
+def _under(run: MeasuredRun, plan: dict[str, Any]) -> MeasuredRun:
+    """The run of a plan that is told, with what does not belong to its steps."""
+    known = run.model_copy(update={"plan": plan})
+    anew = known.contradiction if known.tokens_of_a_step != run.tokens_of_a_step else None
+    return known.model_copy(update={"findings": [*run.findings, anew]}) if anew else known
 
 
 def _rating(run: MeasuredRun) -> tuple[RunRating | None, list[str]]:

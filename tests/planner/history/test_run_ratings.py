@@ -212,6 +212,23 @@ def test_a_board_has_what_runs_say_and_no_empty_picture() -> None:
     assert all(value and 0 < value < 100 for value in plots["Utilisation"].series[0].y)
 
 
+def test_what_is_told_of_a_log_s_plan_contradicts_its_figures_too(tmp_path: Path) -> None:
+    """6,000 tokens/s on each of 8 devices are steps of 2.73 s, and a line came every 2.00 s; on 11 they belong
+    together. A mean between lines may hold an evaluation: one that is the longer contradicts nothing."""
+    head = (
+        "Training starts at step 1, with local batch size 2, global batch size 16, sequence length 8192, total steps 9"
+    )
+    line = "[titan] 2026-11-01 10:{:02}:{:02},000 - root - INFO - step: {}  loss: 8.0  tps: 6,000  mfu: 30.0%"
+    told: dict[tuple[int, int], list[str]] = {}
+    for every, count in ((2, 8), (4, 8), (2, 11)):
+        lines = [line.format(*divmod(every * step, 60), step) for step in range(1, 15)]
+        asked = {"text": "\n".join([head, *lines]), "model": "llama-3.1-8b", "accelerator": "h100", "count": count}
+        reading = read_run(ReadRequest.model_validate(asked))
+        told[every, count] = [finding for finding in reading.findings if "do not belong to steps of" in finding]
+    assert [len(findings) for findings in told.values()] == [1, 0, 0]
+    assert "8,192 tokens on 8 devices" in told[2, 8][0]
+
+
 def test_a_board_shows_the_latest_runs_in_their_order() -> None:
     series = StepSeries(step=[1, 2], step_s=[2.0, 1.0])
     days = [f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}" for day in range(30)]
