@@ -164,7 +164,7 @@ def find_model(name: str) -> Match[ModelFacts]:
 
 
 _OTHER_SHAPE = re.compile(
-    r"(?i)moe|merge|prun|draft|eagle|medusa|distil|layers?|minitron|expand|pro|vl|vision|audio|omni|x\d"
+    r"(?i)moe|merge|prun|draft|specul|eagle|medusa|distil|layers?|minitron|expand|pro|vl|vision|audio|omni|x\d"
 )
 """Words beside a model's name that make another architecture of it."""
 

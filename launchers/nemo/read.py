@@ -12,11 +12,15 @@ from launchers.reading.formats import Format
 from launchers.reading.leftovers import leave_rest
 from launchers.tables import table
 
+_SPLITS = ("train", "validation", "test")
+
 
 def score(keys: Keys) -> int:
     markers = ("model.micro_batch_size", "model.tensor_model_parallel_size", "trainer.devices", "trainer.num_nodes",
            "model.global_batch_size")  # fmt: skip
-    return 3 * sum(name in keys for name in markers)
+    marks = sum(name in keys for name in markers)
+    # One may be of Lightning alone.
+    return 3 * marks if marks > 1 else marks
 
 
 def read(keys: Keys, findings: Findings) -> None:
@@ -38,6 +42,7 @@ def read(keys: Keys, findings: Findings) -> None:
     kind = keys.take("trainer.precision")
     if not any(name in inner for name in ("fp8_format", "fp4_format")):
         findings.word("workload.precision", kind, words["precisions"])
+    _data(keys, findings)
     scheme = keys.take("model.peft.peft_scheme")
     tuned = any(True for _ in keys.below("model.data.train_ds")) or scheme is not None
     if scheme is not None and scheme.value == "lora":
@@ -51,6 +56,15 @@ def read(keys: Keys, findings: Findings) -> None:
     megatron.read(inner, findings, program="nemo", names=[name] if name is not None else [])
     hf.compiled(keys, findings)
     leave_rest(keys, findings, "nemo", "megatron")
+
+
+def _data(keys: Keys, findings: Findings) -> None:
+    """Another program's own data stand where NeMo's are a list of paths, one of each split or left to the command."""
+    below = [name for name in keys.below("model.data.data_prefix") if name.count(".") > 2]
+    other = next((name for name in below if name.rpartition(".")[2] not in _SPLITS), None)
+    if other is not None:
+        why = "gives NeMo no data: another program does, and trains what it is for (--stage)"
+        findings.block("workload.stage", keys.items[other], why)
 
 
 def _switches(inner: Keys, words: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from launchers.shell.scripts import UNKNOWN
 Call = tuple[str, ast.Call, Mapping[str, Any]]
 _BATCH = "per_device_train_batch_size"
 # Classes of optimizers that loops make, in the Trainer's words (torch.optim 2.9, bitsandbytes 0.48).
-_OPTIMIZERS = {
+OPTIMIZERS = {
     "AdamW": "adamw_torch", "Adam": "adamw_torch", "FusedAdam": "adamw_torch", "DeepSpeedCPUAdam": "adamw_torch",
     "SGD": "sgd", "Adafactor": "adafactor", "AdamW8bit": "adamw_bnb_8bit", "Adam8bit": "adamw_bnb_8bit",
     "PagedAdamW8bit": "paged_adamw_8bit", "PagedAdamW32bit": "paged_adamw_32bit",
@@ -41,8 +41,8 @@ def gather_loop(keys: Keys, calls: Iterable[Call], findings: Findings) -> str | 
             _plugin(keys, arguments, node)
         elif last == "gradient_checkpointing_enable":
             keys.put("gradient_checkpointing", True, node.lineno)
-        elif last in _OPTIMIZERS and "optim" in name:
-            keys.put("optim", _OPTIMIZERS[last], node.lineno)
+        elif last in OPTIMIZERS and "optim" in name:
+            keys.put("optim", OPTIMIZERS[last], node.lineno)
         elif last in _LOADERS and arguments.get("shuffle") is not False and _BATCH not in keys:
             keys.put(_BATCH, arguments.get("batch_size"), node.lineno)
         elif "tokenizer" in name and "max_length" in arguments and "max_length" not in keys:

@@ -12,15 +12,17 @@ from launchers.python.values import (
     FUNCTIONS,
     LOAD,
     assigned,
+    assigned_in,
     called,
     is_unknown,
     usual_parameters,
     value_of,
-    walked,
 )
 from launchers.shell.scripts import UNKNOWN
 
 _PASSES = 3
+# The Trainer's switch without which its scripts do nothing: a source that is given alone is there to train.
+_SWITCHED_ON = "do_train"
 
 
 def _nothing(_path: str) -> Any:
@@ -51,7 +53,7 @@ def constants(tree: ast.Module, start: Invocation | None = None) -> dict[str, An
     names |= {name: value for name, value in _parameters(tree, names, start).items() if name not in own}
     for _ in range(_PASSES):
         # What was made of arguments, parameters and files, now that they are known, in the branches that are taken.
-        names |= assigned(walked(tree, names), names)
+        names |= assigned_in(tree, names)
         names |= {name: value for name, value in _parameters(tree, names, start).items() if name not in own}
     return names
 
@@ -68,7 +70,7 @@ def scopes(tree: ast.Module, names: Mapping[str, Any], start: Invocation | None 
                 own = {name: value for (of, name), value in passed.items() if of == function.name}
                 own |= {name: UNKNOWN for name, _ in usual_parameters(function) if name not in own}
                 within = ChainMap(own, inside.get(id(function), names))  # type: ignore[arg-type]
-                own |= assigned(walked(function, within), within)
+                own |= assigned_in(function, within)
                 inside |= {id(node): within for node in ast.walk(function)}
         if not before and not inside:
             break
@@ -92,6 +94,7 @@ def _arguments(tree: ast.Module, names: Mapping[str, Any], start: Invocation) ->
                 name = flag.lstrip("-").replace("-", "_")
                 usual = settings.get("action") == "store_false" if "action" in settings else settings.get("default")
                 usual = settings.get("default", usual) if settings.get("required") is not True else UNKNOWN
+                usual = UNKNOWN if name == _SWITCHED_ON and not start.options else usual
                 rows.append((str(settings.get("dest", name)), start.options.get(name, usual)))
         elif isinstance(node, ast.ClassDef):
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]

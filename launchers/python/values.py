@@ -79,9 +79,17 @@ def taken(tree: ast.AST, names: Mapping[str, Any]) -> Iterator[ast.AST]:
     return (node for node, _ in walked(tree, names))
 
 
-def assigned(nodes: Iterable[tuple[ast.AST, bool]], known: Mapping[str, Any]) -> dict[str, Any]:
-    """What assignments give names; one that is given several values is not known."""
+def assigned_in(tree: ast.AST, known: Mapping[str, Any]) -> dict[str, Any]:
+    """What assignments give names in the branches that are taken, by what the names before them are."""
     values: dict[str, Any] = {}
+    return assigned(walked(tree, ChainMap(values, known)), known, values)  # type: ignore[arg-type]
+
+
+def assigned(
+    nodes: Iterable[tuple[ast.AST, bool]], known: Mapping[str, Any], values: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """What assignments give names; one that is given several values is not known. `values`: where they are kept."""
+    values = {} if values is None else values
     again: set[str] = set()
     names = ChainMap(values, known)  # type: ignore[arg-type]
     for node, certain in nodes:
@@ -177,7 +185,7 @@ def _called_own(function: ast.AST, call: ast.Call, names: Mapping[str, Any]) -> 
     inside |= {word.arg: value_of(word.value, names) for word in call.keywords if word.arg}
     inside[_DEPTH] = depth + 1
     within = ChainMap(inside, names)  # type: ignore[arg-type]
-    inside |= assigned(walked(function, within), within)
+    inside |= assigned_in(function, within)
     values = [value_of(part.value, within) for part in taken(function, within)
               if isinstance(part, ast.Return) and part.value is not None]  # fmt: skip
     return values[0] if values and all(value == values[0] for value in values) else UNKNOWN

@@ -9,21 +9,17 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from launchers.reading.commands import CONFIGS, UNKNOWN_ARGUMENTS, CommandReader, Console
-from launchers.reading.documents import Item
+from launchers.reading.commands import UNKNOWN_ARGUMENTS, CommandReader, Console
 from launchers.reading.formats import Format
-from launchers.reading.leftovers import leave_rest
-from launchers.shell.options import options
 from launchers.shell.scripts import UNKNOWN
 from launchers.shell.setting import Program, ScriptSetting
-from launchers.tables import table
 from launchers.targets import TARGETS
 
 # Programs that are read and for which nothing is written.
 _READ_ONLY = (
     "arctic_training", "areal", "aws_fsdp", "engines.ollama", "engines.tgi", "fsdp", "gpt_neox", "litgpt",
     "llm_foundry", "llm_training", "megatron_swift", "nemo", "oat", "olmo", "open_instruct",
-    "roll", "skyrl", "srt_slurm", "trainer_sections",
+    "own_program", "roll", "skyrl", "srt_slurm", "trainer_sections",
 )  # fmt: skip
 
 
@@ -51,7 +47,7 @@ def read_start(start: Program, setting: ScriptSetting) -> str | None:
         findings.warn(f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
         findings.blocked.setdefault("workload", f"{start.name.origin}: {UNKNOWN_ARGUMENTS}")
     commands: Mapping[str, CommandReader] = _offered("COMMANDS")
-    return commands.get(start.kind, _unknown)(start, setting)
+    return commands.get(start.kind, commands["script"])(start, setting)
 
 
 def _readers() -> list[ModuleType]:
@@ -62,30 +58,6 @@ def _readers() -> list[ModuleType]:
 @lru_cache
 def _offered(name: str) -> dict[str, Any]:
     return {key: value for reader in _readers() for key, value in getattr(reader, name, {}).items()}
-
-
-def _unknown(start: Program, setting: ScriptSetting) -> str:
-    name = str(start.name.value).rpartition("/")[2]
-    words = [word for word in re.split("[^a-z]+", name.lower()) if word]
-    rows = table("data/script_names")
-    does = next((word for word in words if word.startswith(tuple(rows["other_work"]))), None)
-    is_other = does is not None and not any(part in name.lower() for part in rows["training"])
-    if is_other:
-        why = f"{start.name.origin}: {name} is no training by its name ({does})"
-        setting.findings.idle.append(why)
-    keys, _ = options(setting.file, start.words)
-    for word in start.words:
-        if word.text.endswith(CONFIGS) and word.known:
-            setting.findings.refer(
-                Item(setting.file, "command", word.text, word.line), word.text, "the program's settings"
-            )
-    if is_other:
-        for item in keys.items.values():
-            setting.findings.leave(item, "an argument of other work than training")
-    else:
-        setting.findings.unknown.append(f"{start.name.origin}: what {name} does is not known here")
-        leave_rest(keys, setting.findings)
-    return "command of a script"
 
 
 def _has_unknown(start: Program) -> bool:

@@ -47,6 +47,7 @@ _UNSTARTED = frozenset(
     {
         _TRAINER,
         "Trainer arguments in sections of their own",
+        "settings of a program of one's own",
         "Python script on TRL",
         "Python script on the transformers Trainer",
         "Python script on accelerate",
@@ -131,7 +132,7 @@ def _read_scripts(sets: FileSet, known: dict[str, str]) -> None:
         _several(starts, name, before, findings)
         # A source whose command has a reader of its own says nothing more.
         sets.started |= {base_name(path) for path in sets.python} & {
-            f"{str(start.name.value).removesuffix('.py')}.py" for start in starts
+            f"{base_name(str(start.name.value)).removesuffix('.py')}.py" for start in starts
         }
         sbatch = "sbatch script" if "#SBATCH" in text else ""
         if not starts and not sbatch and not writes and not _refers_from(findings, name):

@@ -13,7 +13,9 @@ from typing import Any
 
 from launchers.optimum_habana import read as habana
 from launchers.optimum_neuron import read as neuron
-from launchers.python.loops import gather_loop, workers
+from launchers.own_program import read as own_program
+from launchers.own_program.loop import read_loop
+from launchers.python.loops import Call, gather_loop, workers
 from launchers.python.names import Invocation, constants, scopes
 from launchers.python.source import parsed
 from launchers.python.values import BF16, SPREAD, arguments_of, called, taken
@@ -40,6 +42,8 @@ _PACKED = {
 }  # fmt: skip
 # Adapters that are loaded to be trained on (peft_model.py PeftModel.from_pretrained).
 _LOADED = "adapters that are loaded"
+# Models of transformers with heads of other tasks.
+_HEADS = r"For(SequenceClassification|TokenClassification|QuestionAnswering|MaskedLM|MultipleChoice)\."
 # A trainer's model that the source does not load.
 _MADE_ELSEWHERE = "the trainer's model"
 _ROWS_OF_A_DEVICE = "per_device_train_batch_size"
@@ -78,8 +82,9 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     if is_commanded:
         _parsed_arguments(keys, names, invocation)
     is_commanded = is_commanded and bool(trains & _TRAINERS) and not invocation.options
+    _untrained(name, calls, stage, findings)
     if _ROWS_OF_A_DEVICE not in keys and stage is None and not unsloth and loop is None and not is_commanded:
-        return None
+        return read_loop(keys, names, calls, findings)
     if is_commanded and _ROWS_OF_A_DEVICE not in keys:
         why = "takes its arguments from the command that starts it: give that too, or --micro-batch"
         findings.block("workload.micro_batch", Item(name, "HfArgumentParser", None), why)
@@ -105,6 +110,19 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     kind = "TRL" if stage else "the transformers Trainer" if loop is None else loop
     kind = "Python script for Unsloth" if unsloth else f"Python script on {library or kind}"
     return f"Ray Train: {kind}" if on_ray else kind
+
+
+def _untrained(file: str, calls: list[Call], stage: str | None, findings: Findings) -> None:
+    """A source that makes a trainer and only evaluates, and one that trains a head which no stage of a Plan has."""
+    names = {name: node for name, node, _ in calls}
+    evaluates = next((name for name in names if re.search(r"(?i)trainer\.(evaluate|predict)$", name)), None)
+    if evaluates is not None and not any(re.search(r"(?<!model)\.(train|fit)$", name) for name in names):
+        item = Item(file, evaluates, None, names[evaluates].lineno)
+        findings.block("workload", item, "is all that is done: nothing is trained")
+    head = next((name for name in names if re.search(_HEADS, name)), None)
+    if head is not None and stage != "reward":
+        item = Item(file, head, None, names[head].lineno)
+        findings.block("workload.stage", item, "loads a model with another head than that of a language model")
 
 
 def _adapters(keys: Keys, findings: Findings, adapted: bool, is_told: bool) -> None:
@@ -149,6 +167,8 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
     if kind is None and config is not None:
         # A program of one's own that starts another one on its config.
         over_config(config, start, setting)
+    elif kind is None:
+        return own_program.COMMANDS["script"](start, setting)
     return kind
 
 

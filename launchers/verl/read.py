@@ -187,7 +187,9 @@ def _reaches_longest(keys: Keys) -> bool:
 
 def _batches(keys: Keys, findings: Findings, longest: int | None) -> None:
     """A step takes ppo_mini_batch_size prompts with rollout.n answers each."""
-    answers = findings.whole("workload.group_size", keys.take(f"{_ROLLOUT}.n")) or 1
+    # Programs on verl that take several turns count their conversations (Search-R1, RAGEN).
+    each = keys.take(f"{_ROLLOUT}.n_agent") or keys.take(f"{_ROLLOUT}.n")
+    answers = findings.whole("workload.group_size", each) or 1
     prompts = keys.take(f"{_ACTOR}.ppo_mini_batch_size")
     count = as_number(prompts.value) if prompts is not None else None
     if prompts is not None and count is not None:

@@ -284,7 +284,8 @@ def _known_model(name: Any) -> tuple[Any, Assumption | None]:
         architecture(name)
         return name, None
     except PlanError:
-        cached = re.search(r"(?:^|/)models--[^/]+?--([^/]+)", name)
+        # Caches of the Hugging Face hub and of ModelScope.
+        cached = re.search(r"(?:^|/)(?:models--[^/]+?|models/[^/]+?)--([^/]+)", name)
         last = cached[1] if cached else name.rstrip("/").rpartition("/")[2]
         last = re.sub(r"(-unsloth)?-bnb-4bit$", "", last)
     try:
