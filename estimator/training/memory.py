@@ -71,7 +71,7 @@ def device_memory(job: Job, layouts: Layouts, detail: bool = True) -> tuple[Memo
     options = fullest_stages(job, layouts)
     if len(options) > 1 and len(layouts) <= FEW:
         return _of_few(job, layouts, options, detail)
-    candidates = [stage_memory(job, layouts, stage, detail) for stage in options]
+    candidates = [_where_new(job, layouts, options[: place + 1], detail) for place in range(len(options))]
     if len(candidates) == 1:
         return candidates[0], options[0]
     fullest, total = _worst([memory.total for memory in candidates])
@@ -99,12 +99,12 @@ def fitting(job: Job, layouts: Layouts) -> tuple[Ints, Floats]:
     if len(options) == 1 or not len(index):
         return index, total[index]
     some, count = layouts.take(index), len(index)
-    stages, total = [stage[index] for stage in options[1:]], total[index]
+    stages, total = [stage[index] for stage in options], total[index]
     if count <= FEW:
-        each = some.take(np.tile(np.arange(count), len(stages)))
-        others = list(stage_memory(job, each, np.concatenate(stages), detail=False).total.reshape(-1, count))
+        each = some.take(np.tile(np.arange(count), len(stages) - 1))
+        others = list(stage_memory(job, each, np.concatenate(stages[1:]), detail=False).total.reshape(-1, count))
     else:
-        others = [stage_memory(job, some, stage, detail=False).total for stage in stages]
+        others = [_where_new(job, some, stages[: place + 1], detail=False).total for place in range(1, len(stages))]
     for other in others:
         total = np.maximum(total, other)
     inside = fits(job, total)
@@ -130,6 +130,25 @@ def context_bytes(job: Job, layouts: Layouts) -> Floats:
         return layouts.zeros()
     context = job.framework.context_bytes or job.calibration.context_bytes
     return np.where(world_size(layouts) > 1, context + job.calibration.collective_bytes, context)
+
+
+def _where_new(job: Job, layouts: Layouts, options: list[np.ndarray], detail: bool) -> Memory:
+    """Memory of the last of `options`. Of totals only, where most candidates have that stage among those before it, of
+    the others alone, and nothing for these."""
+    *before, stage = options
+    known = reduce(np.logical_or, [stage == other for other in before], np.zeros(len(stage), dtype=bool))
+    if detail or 2 * np.count_nonzero(known) <= len(stage):
+        return stage_memory(job, layouts, stage, detail)
+    index = np.flatnonzero(~known)
+    part = stage_memory(job, layouts.take(index), stage[index], detail)
+
+    def put(values: np.ndarray) -> np.ndarray:
+        whole = np.zeros(len(stage), dtype=values.dtype)
+        whole[index] = values
+        return whole
+
+    total, moment, cached, paged = (put(values) for values in (part.total, part.moment, part.cached, part.paged))
+    return Memory({}, {}, layouts.zeros(), total, moment, cached, paged)
 
 
 def _of_few(job: Job, layouts: Layouts, options: list[np.ndarray], detail: bool) -> tuple[Memory, np.ndarray]:
@@ -186,7 +205,7 @@ def stage_memory(job: Job, layouts: Layouts, stage: np.ndarray, detail: bool = T
     if "allocator_slack" in job.overridden_bytes or job.framework.allocator != "caching":
         total = needed = rest + most
     else:
-        needed, loss = rest + _worst(bare)[1], MOMENTS.index("loss")
+        needed, loss = rest + reduce(np.maximum, bare), MOMENTS.index("loss")
         most = most + _cached(job, most - sums[loss], moments[loss]["logits_and_loss"])
         total = np.maximum(needed, np.minimum(rest + most, usable_beside_spread(job)))
     cached, pages = total - needed, zero

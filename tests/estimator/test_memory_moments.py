@@ -14,12 +14,21 @@ from memory_jobs import LLAMA_8B, LLAMA_8B_TABLE, ONE_DEVICE, first_stage, layou
 
 from estimator.errors import PlanError
 from estimator.kernels.activations import gradient_elements
-from estimator.plan.layouts import RECOMPUTE
+from estimator.plan.layouts import FEW, RECOMPUTE
 from estimator.plan.schema import Overrides, Plan
 from estimator.plan.training.job import Job
 from estimator.search.layouts import candidates
 from estimator.training.estimates import Estimates
-from estimator.training.memory import COMPONENTS, MOMENTS, Memory, fits
+from estimator.training.memory import (
+    COMPONENTS,
+    MOMENTS,
+    Memory,
+    device_memory,
+    fits,
+    fitting,
+    fullest_stages,
+    stage_memory,
+)
 from estimator.units import GIB
 
 FULL = RECOMPUTE.index("full")
@@ -219,3 +228,19 @@ def test_the_passes_of_a_first_step_have_no_moments_beside_them(seq_len: int) ->
     # Blocks that activations left are enough for what the step makes, or are not.
     assert made * (0.0 if at_step else 0.99) <= later.total[0] - first.total[0] <= made
     assert sum(part[0] for part in first.components.values()) == pytest.approx(first.total[0])
+
+
+def test_totals_of_many_layouts_are_those_of_their_fullest_stages() -> None:
+    """Stages that most of them have twice are counted for the others alone."""
+    job = open_job(model="deepseek-ai/DeepSeek-V3", workload_framework="megatron-lm", cluster_count=512)
+    many = candidates(job)
+    options = fullest_stages(job, many)
+    new = np.logical_and.reduce([options[3] != other for other in options[:3]])
+    assert len(many) > FEW
+    assert 0 < new.sum() < len(new) / 2
+    every = [stage_memory(job, many, stage, detail=False).total for stage in options]
+    memory, _ = device_memory(job, many, detail=False)
+    np.testing.assert_array_equal(memory.total, np.max(every, axis=0))
+    index, total = fitting(job, many)
+    np.testing.assert_array_equal(total, memory.total[index])
+    np.testing.assert_array_equal(index, np.flatnonzero(fits(job, memory.total)))
