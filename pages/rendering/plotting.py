@@ -49,14 +49,16 @@ def _bars(plot: Plot, width: int, colour: bool) -> str:
     """A bar for each name and series, with its value and interval."""
     series = plot.series
     names = _names(series)
+    ends = [f" {line.name}" if len(series) > 1 else "" for line in series]
+    left = min(max(len(name) + len(end) for name in names for end in ends), max(width // 3, 8))
     rows: list[tuple[str, int, float | None, str]] = []
     for place, name in enumerate(names):
         for which, line in enumerate(series):
             value = _at(line.y, place)
-            label = name if len(series) == 1 else f"{name} {line.name}".strip()
+            # Of a long name its beginning is left, and of which series it is.
+            label = f"{one_line(name, max(left - len(ends[which]), 1))}{ends[which]}".strip()
             rows.append((label, which, value, _interval(value, _at(line.low, place), _at(line.high, place))))
     most = max([*(value for _, _, value, _ in rows if value is not None), plot.limit or 0.0]) or 1.0
-    left = min(max(len(label) for label, *_ in rows), max(width // 3, 8))
     right = max(len(told) for *_, told in rows)
     room = max(width - left - right - 2, 4)
     lines = [_title(plot, colour)]

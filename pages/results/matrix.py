@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from estimator.units import GIB
 from knowledge.figures import NONE, between, label, shown
-from pages.blocks import Block, Figures, Headline, Note, capitalised
+from pages.blocks import Block, Chart, Figures, Headline, Note, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table, yes
 from pages.results.many import meanings
+from planner.plots import Plot, grouped
 
 if TYPE_CHECKING:  # each has the module of its own tool behind it
     from planner.matrix.render import MatrixCell, RenderedMatrix, WrittenMatrix
@@ -59,6 +61,7 @@ def results(result: MatrixResults) -> list[Block]:
         Headline(f"{len(cells)} of {len(cells) + len(missing)} runs in {result.folder} have a result."),
         *accuracy(result.accuracy),
         *_by_run(cells),
+        *map(Chart, measured_plots(cells)),
         *notes("No result yet", absent),
         *([Note("", [f"--json has them as {rows} rows of measurements"], True)] if rows else []),
         *tail(result.warnings, ()),
@@ -79,6 +82,28 @@ def _by_run(cells: list[MeasuredCell]) -> list[Block]:
     ]  # fmt: skip
     without = [cell for cell in cells if not cell.figures]
     return [*table(measured, columns, "By run"), *table(without, [("run", "id"), "outcome"], "Without a figure")]
+
+
+def measured_plots(cells: Sequence[MeasuredCell]) -> list[Plot]:
+    """Each figure that runs have, measured beside predicted; runs by the number of their strategy, their platform and,
+    of several models, the model."""
+    plots, several = list[Plot](), len({cell.model for cell in cells}) > 1
+    names = {cell.id: " ".join(filter(None, (cell.id.partition("-")[0], cell.platform, cell.model if several else "")))
+             for cell in cells}  # fmt: skip
+    for name in dict.fromkeys(figure.figure for cell in cells for figure in cell.figures):
+        rows = [(names[cell.id], figure) for cell in cells for figure in cell.figures if figure.figure == name]
+        unit, size = next(((unit, size) for end, unit, size in _UNITS if name.endswith(end)))
+        measured, predicted, low, high = (
+            [None if value is None else value / size for value in (getattr(figure, column) for _, figure in rows)]
+            for column in ("measured", "predicted", "low", "high")
+        )
+        groups, intervals = {"measured": measured, "predicted": predicted}, {"predicted": (low, high)}
+        plots += grouped(capitalised(label(name)), "run", unit, [run for run, _ in rows], groups, intervals)
+    return plots
+
+
+# By the end of a figure's name what it is drawn in, and how much of SI that is.
+_UNITS = (("_per_s_per_device", "tokens/s", 1.0), ("_per_s", "tokens/s", 1.0), ("_bytes", "GiB", GIB), ("_s", "s", 1.0))
 
 
 def _figure_name(row: CellFigure | Accuracy) -> str:

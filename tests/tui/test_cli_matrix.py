@@ -44,6 +44,10 @@ def test_a_result_stands_beside_its_prediction(written: Path, capsys: Capture) -
     out = capsys.readouterr().out
     assert out.startswith("1 of 2 runs in suite have a result.")
     assert "-9.1 %" in out
+    assert main(["matrix-results", "suite", "--plot"]) == 0
+    drawn = capsys.readouterr().out.partition("Step (s)")[2]
+    assert drawn.index("00 h100-sxm measured") < drawn.index("00 h100-sxm predicted")
+    assert drawn.count("█") > 20
     found = find("matrix_results").run({"folder": "suite"})
     assert max(map(len, page.render(blocks_of(found), 60).splitlines())) <= 60
 
