@@ -85,11 +85,9 @@ def may_be_faster(job: Job, every: Enumerated, slowest_s: float) -> Fitting:
         return Fitting.of(job, every.layouts(), every.rows["place"])
     heads = every.heads()
     bound = least_seconds(job, every, heads)
-    none = np.zeros(0, dtype=np.int64)
-    parts = [Fitting.of(job, every.written(every.rows_of(none)), none)]
-    best, step = slowest_s, _FIRST
+    best, step, parts = slowest_s, _FIRST, []
     group, bound = heads["group"][bound <= best], bound[bound <= best]
-    while len(group):
+    while len(group) or not parts:
         order = np.argpartition(bound, step) if len(group) > step else np.arange(len(group))
         rows = every.rows_of(group[order[:step]])
         parts.append(Fitting.of(job, every.written(rows), rows["place"]))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -333,15 +334,31 @@ def _with_program(plan: Plan, best: Planned, tried: Sequence[Planned]) -> Planne
     able = [other for other in tried if other.fits_on_device and other.is_started(plan)]
     if able:
         return min(able, key=lambda other: other.score)
-    machine, known = best.job.machine, {other.job.framework.name for other in tried}
-    others = [*choices(plan, machine.accelerator, machine.count), *((name, _STARTED) for name in movable_to(best.job))]
+    known = {other.job.framework.name for other in tried}
+    return next((_choose(job, offload=False) for job, _ in _startable(plan, best.job, known)), best)
+
+
+def _startable(plan: Plan, usual: Job, known: Container[str]) -> Iterator[tuple[Job, Layouts]]:
+    """The plan on those frameworks, but the `known` ones, with which launch files have what it gives in the layout that
+    is best and fits on the devices, the usual ones first; each with that layout."""
+    machine = usual.machine
+    others = [*choices(plan, machine.accelerator, machine.count), *((name, _STARTED) for name in movable_to(usual))]
     for name, why in others:
         if name not in known and has_program(plan, name):
             with suppress(PlanError):
-                other = _choose(job_of(plan, (name, why)), offload=False)
-                if other.fits_on_device and other.is_started(plan):
-                    return other
-    return best
+                job = job_of(plan, (name, why))
+                layout = _best_alone(job)
+                if layout is not None and _is_started(plan, job, layout):
+                    yield job, layout
+
+
+def _best_alone(job: Job) -> Layouts | None:
+    """The layout, alone, that is best for the goal on the devices; None where none fits there. Raises PlanError."""
+    if job.plan.goal.objective != "memory":
+        check_offered(job)
+        return fastest(job, offload=False)
+    planned = _choose(job, offload=False)
+    return planned.estimates.layouts.take(np.array([planned.index])) if planned.fits_on_device else None
 
 
 def _is_started(plan: Plan, job: Job, layouts: Layouts, index: int = 0) -> bool:
@@ -431,14 +448,13 @@ def best_layout(plan: Plan) -> tuple[Job, Layouts]:
     usual framework, as what cannot be the best is not estimated. Raises PlanError."""
     if plan.goal.objective != "memory":
         job = job_of(plan)
-        check_offered(job)
-        left_open = plan.training.framework == "auto"
-        layout = fastest(job, offload=False)
-        if layout is not None and (not left_open or _is_started(plan, job, layout)):
-            if left_open:
-                seconds = float(step_time(job, layout).seconds[0])
-                return next(_far_ahead(plan, job, seconds), (job, layout))
+        layout = _best_alone(job)
+        if layout is not None and plan.training.framework != "auto":
             return job, layout
+        if layout is not None:
+            tried = [(job, layout), *islice(_far_ahead(plan, job, float(step_time(job, layout).seconds[0])), 1)]
+            started = next((each for each in reversed(tried) if _is_started(plan, *each)), None)
+            return started or next(_startable(plan, job, [job.framework.name]), tried[-1])
     planned = plan_training(plan, offload=False)
     return planned.job, planned.estimates.layouts.take(np.array([planned.index]))
 
