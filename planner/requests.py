@@ -204,7 +204,7 @@ ONLY_SERVING = frozenset(SERVING_PATHS) - frozenset(FLAT_PATHS)
 ONLY_TRAINING = frozenset(Training.model_fields) - frozenset(Inference.model_fields)
 
 
-def _of_scenario(plan: object) -> object:
+def of_scenario(plan: object) -> object:
     """The plan of the scenario that a name means; anything else as it is."""
     if not isinstance(plan, str):
         return plan
@@ -223,7 +223,7 @@ class PlanArguments(BaseModel):
 
     plan: Annotated[
         dict[str, Any] | None,
-        BeforeValidator(_of_scenario, json_schema_input_type=dict[str, Any] | str | None),
+        BeforeValidator(of_scenario, json_schema_input_type=dict[str, Any] | str | None),
     ] = Field(None, description="A whole or partial Plan, or the name of a saved scenario; flat arguments win over it.")
 
     def to_plan(self) -> Plan:

@@ -18,6 +18,7 @@ from planner.asked.portfolio import PortfolioRequest, PortfolioRun
 from planner.money.choice import doubts_of
 from planner.money.offers import OfferTerms, cheapest, in_order, offer, rentable
 from planner.named import device_named
+from planner.requests import PlanRequest, parsed
 from planner.result import Assumption, ProviderCost, Result, Warned
 from planner.training.planned import Planned, plan_training
 from planner.training.run import run_of
@@ -69,9 +70,11 @@ class Portfolio(Warned):
 
 @dataclass(frozen=True)
 class _Timed:
-    """A run as it is planned on the cluster; `planned` is None where that cannot be, with why."""
+    """A run as it is planned on the cluster, which asks for `asks` devices and gets `devices`; `planned` is None where
+    that cannot be, with why."""
 
     asked: PortfolioRun
+    asks: int
     devices: int
     planned: Planned | None
     hours: float
@@ -167,13 +170,13 @@ def _check_names(runs: Sequence[PortfolioRun]) -> None:
 
 def _scheduled(request: PortfolioRequest, device: Accelerator, count: int) -> _Schedule:
     per_node = min(device.per_node, count)
-    timed = [_timed(run, device.id, min(run.devices or count, count)) for run in request.runs]
+    timed = [_timed(run, device.id, count) for run in request.runs]
     names = [run.name for run in request.runs]
 
     def queue(high: bool) -> list[QueuedRun]:
         return [
             QueuedRun(
-                nodes=math.ceil((run.asked.devices or run.devices) / per_node),
+                nodes=math.ceil(run.asks / per_node),
                 hours=run.high_hours if high else run.hours,
                 priority=run.asked.priority,
                 ready_h=run.asked.ready_h,
@@ -190,10 +193,15 @@ def _scheduled(request: PortfolioRequest, device: Accelerator, count: int) -> _S
     return _Schedule(timed, begins, latest, device.id, per_node, count)
 
 
-def _timed(run: PortfolioRun, accelerator: str, devices: int) -> _Timed:
-    """Raises PlanError for a plan that is none of training, or names no length."""
+def _timed(run: PortfolioRun, accelerator: str, count: int) -> _Timed:
+    """On a cluster of `count` devices. Raises PlanError for a plan that is none of training, or names no length."""
+    nested = {name: value for name, value in run.plan.items() if name in Plan.model_fields}
+    flat = {name: value for name, value in run.plan.items() if name not in nested}
     try:
-        plan = Plan.parse(run.plan).patch({"cluster.accelerator": accelerator, "cluster.count": devices})
+        plan = parsed(PlanRequest, flat | {"plan": nested}).to_plan()
+        asks = run.devices or plan.cluster.count or count
+        devices = min(asks, count)
+        plan = plan.patch({"cluster.accelerator": accelerator, "cluster.count": devices})
     except PlanError as error:
         raise PlanError(f"runs.{run.name}.{error.field}", error.problem, error.valid) from None
     if isinstance(plan.workload, Inference):
@@ -204,12 +212,12 @@ def _timed(run: PortfolioRun, accelerator: str, devices: int) -> _Timed:
     except PlanError as error:
         if error.field == "model":
             raise PlanError(f"runs.{run.name}.model", error.problem, error.valid) from None
-        return _Timed(run, devices, None, 0.0, 0.0, str(error))
+        return _Timed(run, asks, devices, None, 0.0, 0.0, str(error))
     if length is None:
         raise PlanError(f"runs.{run.name}.workload.dataset_tokens", "is required to know its length", ["1B"])
     if not planned.fits:
-        return _Timed(run, devices, None, 0.0, 0.0, f"it does not fit in memory on {devices} devices")
-    return _Timed(run, devices, planned, length.hours, length.high_hours)
+        return _Timed(run, asks, devices, None, 0.0, 0.0, f"it does not fit in memory on {devices} devices")
+    return _Timed(run, asks, devices, planned, length.hours, length.high_hours)
 
 
 def _hourly(request: PortfolioRequest, schedule: _Schedule) -> tuple[ProviderCost | None, float | None]:

@@ -101,3 +101,35 @@ def test_the_picture_has_the_wait_of_a_run_before_the_run() -> None:
     (plot,) = stacked("Timeline", "", "hours", ["first", "second"], parts)
     assert [series.name for series in plot.series] == ["waits", "runs"]
     assert [series.y for series in plot.series] == [[0.0, 4.0], [4.0, 2.0]]
+
+
+def test_a_run_is_written_flat_or_by_a_scenarios_name_too() -> None:
+    flat = {"model": "qwen2.5-7b", "dataset_tokens": "100M"}
+    rows = {
+        "nested": {"plan": PLAN},
+        "flat": flat,
+        "within": {"plan": flat},
+        "both": {"plan": {"model": "qwen2.5-7b"}, "dataset_tokens": 1e8, "count": 8},
+        "named": {"plan": "llama-3.1-8b-dp8", "steps": 100},
+    }
+    runs = [{"name": name, "devices": 8} | row for name, row in rows.items()]
+    result = call("schedule_runs", {"accelerator": "16xh100", "runs": runs})
+    assert result["count"] == 16
+    takes = {row["name"]: row["takes_h"] for row in result["placed"]}
+    assert takes["nested"] == takes["flat"] == takes["within"] == takes["both"]
+    assert takes["named"] > 0.0
+
+
+@pytest.mark.parametrize(
+    ("run", "field"),
+    [
+        ({"dataset_tokens": "lots", "model": "qwen2.5-7b"}, "runs.one.dataset_tokens"),
+        ({"plan": "nobodys"}, "runs.0.plan"),
+        ({"modle": "qwen2.5-7b"}, "runs.0.modle"),
+        ({"plan": {"model": "qwen2.5-7b", "input_len": 5}}, "runs.one.input_len"),
+    ],
+)
+def test_a_run_that_cannot_be_is_named(run: dict[str, Any], field: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        call("schedule_runs", {"accelerator": "h100", "count": 8, "runs": [{"name": "one", **run}]})
+    assert caught.value.field == field
