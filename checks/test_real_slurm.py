@@ -99,6 +99,19 @@ def test_replicas_are_a_job_array_with_ports_of_their_own(slurm: Cluster, tmp_pa
     assert sorted(row[5] for row in told(tmp_path)) == ["8000", "8001", "8002", "8003"]
 
 
+def test_a_server_goes_back_into_the_queue_at_the_signal_before_its_limit(slurm: Cluster, tmp_path: Path):
+    (tmp_path / "job.sbatch").write_text(text(scheduled("slurm", serving(4, tp=4), ENGINE)))
+    programs = stub(tmp_path, "serve")
+    (programs / "serve").write_text(STUB + "exec sleep 600\n")
+    variables = {"PATH": f"{programs}:{slurm.environment['PATH']}"}
+    job = slurm.run("sbatch", "--parsable", "--mem=1000", "job.sbatch", folder=tmp_path, **variables).stdout.strip()
+    slurm.wait(lambda: (tmp_path / "told").exists(), 60, job)
+    slurm.run("scancel", "--signal=USR1", "--batch", job)
+    slurm.wait(lambda: "Restarts=1" in slurm.run("scontrol", "show", "job", job).stdout, 60, job)
+    slurm.wait(lambda: "JobState=PENDING" in slurm.run("scontrol", "show", "job", job).stdout, 60, job)
+    slurm.run("scancel", job)
+
+
 def test_a_replica_of_several_nodes_meets_on_its_first(slurm: Cluster, tmp_path: Path):
     start = Start(f"serve {NODE_RANK} {MASTER_ADDR} {MASTER_PORT}", port=8000)
     (tmp_path / "job.sbatch").write_text(text(scheduled("slurm", serving(16, tp=8, pp=2), start)))

@@ -29,11 +29,13 @@ def read_loop(keys: Keys, names: Mapping[str, Any], calls: Iterable[Call], findi
         _called(keys, name, node)
         if name.rpartition(".")[2] == "DataLoader" and _trains(node):
             rows = dict(arguments_of(node, inside)).get("batch_size", rows)
-    for name, value in names.items():
-        key, is_argument = name.removeprefix("."), name.startswith(".")
-        known = key.isidentifier() and own.meaning_of(key) is not None and key not in keys
-        # Names of objects are none of settings.
-        if known and isinstance(value, str | int | float) and (is_argument or not is_unknown(value)):
+    for name in sorted(names, key=lambda name: not name.startswith(".")):
+        # What the source is told counts before what it makes of it; names of objects are none of settings.
+        key, value, is_argument = name.removeprefix("."), names[name], name.startswith(".")
+        meaning = own.meaning_of(key) if key.isidentifier() else None
+        is_new = is_argument or not any(own.meaning_of(other) == meaning for other in keys.items)
+        is_told = isinstance(value, str | int | float) and (is_argument or not is_unknown(value))
+        if meaning and is_new and is_told and key not in keys:
             keys.put(key, value)
     if rows is not None and not any(own.meaning_of(key) in _ROWS for key in keys.items):
         keys.put("batch_size", rows)
@@ -46,6 +48,8 @@ def _called(keys: Keys, name: str, node: ast.Call) -> None:
     last = name.rpartition(".")[2]
     if last in OPTIMIZERS:
         keys.put("optimizer", OPTIMIZERS[last], node.lineno)
+    elif last in ("from_config", "_from_config") and "model" in name.lower() + ast.unparse(node).lower():
+        keys.put("stage", "pretrain", node.lineno)
     elif last == "gradient_checkpointing_enable":
         keys.put("gradient_checkpointing", True, node.lineno)
     elif last in ("FullyShardedDataParallel", "FSDP", "fully_shard"):

@@ -7,7 +7,7 @@ for; of what stays open otherwise a verdict has to hold for each value, or with 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -54,7 +54,17 @@ def meaning_of(key: str) -> str | None:
     known = _meanings()
     last = parts[-1]
     bare = re.sub(rf"^({'|'.join(table('own_program/words')['own_parts'])})_(?=.)", "", last)
-    return known.get("_".join(parts[-2:])) or known.get(last) or known.get(bare)
+    meaning = known.get("_".join(parts[-2:])) or known.get(last) or known.get(bare)
+    return meaning or ("accumulation" if _accumulates(last) else None)
+
+
+def _accumulates(name: str) -> bool:
+    """grad_acc_steps, steps_to_accumulate, accumulation_passes: a word of adding up and one of what is counted."""
+    parts = name.split("_")
+    return any(re.fullmatch(r"acc|accu|accum|accumulat\w*", part) for part in parts) and any(
+        part in ("steps", "step", "grad", "gradient", "gradients", "iters", "iter", "passes", "every", "batches")
+        for part in parts
+    )
 
 
 def _is_of_another_part(key: str) -> bool:
@@ -89,7 +99,7 @@ def read(keys: Keys, findings: Findings, is_whole: bool = True) -> None:
     known = _gathered(keys, findings)
     first = next(iter(known.values()), Item(keys.file, "settings", None))
     findings.programs.append("trainer")
-    _stop(keys, findings)
+    stop(keys, findings)
     _model(known, findings)
     _stage(known, findings)
     for group in ("whole", "number"):
@@ -140,10 +150,16 @@ def _gathered(keys: Keys, findings: Findings) -> dict[str, Item]:
     return known
 
 
-def _stop(keys: Keys, findings: Findings) -> None:
-    """Words of runs that no Plan is, or that are more than their numbers."""
+def stop(keys: Keys, findings: Findings, known: Collection[str] = ()) -> None:
+    """Words of runs that no Plan is, or that are more than their numbers; `known`: keys that a reader reads itself.
+    Groups of Hydra that are not here may say anything."""
+    groups = keys.take("defaults")
+    if groups is not None and groups.value not in ("_self_", ["_self_"]):
+        findings.block("workload", groups, "stands on configs that are not given")
     for field, row in table("own_program/words")["stops"].items():
         for key, item in list(keys.items.items()):
+            if key.rpartition(".")[2] in known:
+                continue
             spaced = f" {' '.join(re.split(r'[._]+', _plain(key)))} "
             if item.value in (None, False, 0, "", "none", "False", "false", [], {}) or _is_of_another_part(key):
                 continue

@@ -15,6 +15,7 @@ WHAT_HELPS = (
     "the script or config that starts the run, with the files that it names",
     "a plan in words or flags (--model, --accelerator, --count, --framework, --global-batch, --seq-len)",
 )
+_RATE = re.compile(r"(^|[._])(lr|learning[_-]rate)$")
 _CONFIGS = (".yaml", ".yml", ".json", ".toml")
 _SCRIPTS = (".sh", ".sbatch", ".slurm", ".bash", ".pbs")
 _VALUES = re.compile(r"values([.-].*)?\.ya?ml$")
@@ -24,6 +25,11 @@ _COMMAND = re.compile(
     r"llama-server|trtllm-serve|litgpt|swift|megatron|primus-cli|docker|sglang|ollama|text-generation-launcher) "
 )
 _PYTHON = re.compile(r"^(import \w|from \w[\w.]* import |\w+ = [A-Za-z_][\w.]*\()", re.MULTILINE)
+
+
+def _serves(form: Format) -> bool:
+    """Whether a format is of an engine: what has a learning rate trains, whatever words of an engine it has besides."""
+    return form.read.__module__.startswith("launchers.engines.")
 
 
 def is_script(name: str, text: str) -> bool:
@@ -58,7 +64,10 @@ def config(name: str, text: str) -> tuple[Format, Keys] | None:
         except PlanError as error:
             errors.append(error)
             continue
-        scores = [(form.score(keys), form) for form in formats() if kind in form.kinds]
+        trains = any(_RATE.search(key) for key in keys.items)
+        scores = [
+            (form.score(keys), form) for form in formats() if kind in form.kinds and not (trains and _serves(form))
+        ]
         best, form = max(scores, key=lambda row: row[0])
         if best > 0:
             return form, keys

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from launchers.reading.documents import Keys
+from launchers.own_program import read as own_program
+from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, is_set
 from launchers.reading.formats import Format
 from launchers.tables import table
@@ -20,7 +21,8 @@ def score(keys: Keys) -> int:
 def read(keys: Keys, findings: Findings) -> None:
     """Each key by its last name; those of adapters by the section that they stand in."""
     words = table("trainer_sections/fields")
-    flat, first = Keys(keys.file), next(iter(keys.items.values()))
+    own_program.stop(keys, findings, words["read"])
+    flat, first = Keys(keys.file), Item(keys.file, "settings", None)
     tops = {name.partition(".")[0] for name in keys.items if "." in name}
     for name, item in keys.items.items():
         section, _, leaf = name.rpartition(".")

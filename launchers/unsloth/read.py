@@ -44,6 +44,10 @@ _PACKED = {
 _LOADED = "adapters that are loaded"
 # Models of transformers with heads of other tasks.
 _HEADS = r"For(SequenceClassification|TokenClassification|QuestionAnswering|MaskedLM|MultipleChoice)\."
+# Configurations of transformers that pack weights in other ways than bitsandbytes and GPTQ.
+_PACKED_OTHERWISE = (
+    r"(Quanto|Hqq|TorchAo|Aqlm|Awq|Eetq|FbgemmFp8|CompressedTensors|Vptq|Higgs|BitNet|FPQuant|FineGrainedFP8)\w*Config"
+)
 # A trainer's model that the source does not load.
 _MADE_ELSEWHERE = "the trainer's model"
 _ROWS_OF_A_DEVICE = "per_device_train_batch_size"
@@ -119,6 +123,10 @@ def _untrained(file: str, calls: list[Call], stage: str | None, findings: Findin
     if evaluates is not None and not any(re.search(r"(?<!model)\.(train|fit)$", name) for name in names):
         item = Item(file, evaluates, None, names[evaluates].lineno)
         findings.block("workload", item, "is all that is done: nothing is trained")
+    packed = next((name for name in names if re.fullmatch(_PACKED_OTHERWISE, name.rpartition(".")[2])), None)
+    if packed is not None:
+        item = Item(file, packed, None, names[packed].lineno)
+        findings.block("workload.method", item, "packs weights in a way that no method of a Plan has")
     head = next((name for name in names if re.search(_HEADS, name)), None)
     if head is not None and stage != "reward":
         item = Item(file, head, None, names[head].lineno)

@@ -19,6 +19,7 @@ from samples import examples
 from scheduler_starts import ALONE, CONFIG, ENGINE, SCHEDULERS, TRAINS, WHO, scheduled, serving, text
 
 from estimator.errors import PlanError
+from launchers.launch.duration import SIGNAL_S
 from launchers.launch.of_plan import launch_of
 from launchers.pieces import File, Start
 from launchers.reading.sets import read
@@ -361,6 +362,15 @@ def test_replicas_of_slurm_arrays_have_ports_of_their_own():
     assert "--gres" not in text(
         scheduled("slurm", serving(cluster={"accelerator": "cpu-epyc-9654", "count": 1, "per_node": 1}), ENGINE)
     )
+
+
+def test_servers_of_slurm_go_back_into_the_queue_before_their_limit_unless_a_deadline_ends_them():
+    script = text(scheduled("slurm", serving(16, tp=4), ENGINE))
+    assert "#SBATCH --requeue" in script
+    assert f"#SBATCH --signal=B:USR1@{SIGNAL_S}" in script
+    assert script.index("trap again USR1") < script.index("srun ")
+    ending = text(scheduled("slurm", serving(16, tp=4, goal={"deadline_h": 5.0}), ENGINE))
+    assert "trap again" not in ending
 
 
 @pytest.mark.parametrize("target", TRAINS)

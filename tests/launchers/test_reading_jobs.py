@@ -492,3 +492,19 @@ def test_an_experiment_of_beaker():
     found = read({"run.yaml": text})
     assert found.plan["cluster"]["count"] == 16
     assert found.plan["workload"]["micro_batch"] == 4
+
+
+@pytest.mark.parametrize(
+    "around", ["roles: [{replicas: 2, %s}]", "jobTemplate: {spec: {parallelism: 2, replicas: 2, %s}}"]
+)
+def test_pods_of_any_kind_are_found_where_their_templates_stand(around: str):
+    pod = (
+        "template: {spec: {containers: [{name: a, image: vllm/vllm-openai, command: [vllm, serve, Qwen/Qwen3-8B], "
+        "resources: {limits: {nvidia.com/gpu: 1}}}]}}"
+    )
+    text = (
+        f"apiVersion: example.com/v1\nkind: OfSomebody\nmetadata: {{name: a}}\nspec: {{replicas: 2, {around % pod}}}\n"
+    )
+    found = read({"a.yaml": text})
+    assert found.plan["model"] == "Qwen/Qwen3-8B"
+    assert found.plan["cluster"]["count"] == 4

@@ -196,3 +196,44 @@ def test_one_word_of_a_program_does_not_make_it_that_program(word: str) -> None:
 def test_a_batch_beside_a_rate_is_no_config_of_deepspeed() -> None:
     settings = _read("train_batch_size: 2\nmax_len: 256\nepochs: 1\nlr: 1e-4\nmodel_name: gpt2\n", "a.json.yaml")
     assert "DeepSpeed" not in "".join(settings.formats.values())
+
+
+def test_what_has_a_learning_rate_is_no_server() -> None:
+    text = "model: Qwen/Qwen3-1.7B\ntrain_batch_size: 128\nlearning_rate: 1e-6\ngpu_memory_utilization: 0.6\n"
+    with pytest.raises(PlanError):
+        _read(f"{text}ppo_micro_batch_size_per_gpu: 2\n")
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ("rm: {adapter: my/rm}", "workload.rollout"),
+        ("technique: {freeze_base: true}", "workload.method"),
+        ("defaults: [{override /technique: reward_model}, _self_]", "workload"),
+        ("train: {peft_method: adalora}", "workload.method"),
+    ],
+)
+def test_sections_with_the_trainers_words_are_stopped_by_the_same_words(more: str, field: str) -> None:
+    trainer = (
+        "model: {name: Qwen/Qwen2.5-0.5B}\ntraining: {per_device_train_batch_size: 2, gradient_accumulation_steps: 8, "
+        "bf16: true, max_length: 512}\n"
+    )
+    assert not _read(trainer).missing
+    assert field in _asked(_read(f"{trainer}{more}\n"))
+
+
+def test_steps_that_add_up_are_an_accumulation_whatever_they_are_called() -> None:
+    for word in ("acc_steps", "grad_accum_every", "steps_to_accumulate", "gradient_accumulation_passes"):
+        assert _read(_SETTINGS.replace("grad_accum_steps", word)).plan["workload"]["global_batch"] == 64
+
+
+def test_weights_that_are_packed_in_another_way_leave_the_method_open() -> None:
+    source = (
+        "from transformers import Trainer, TrainingArguments, AutoModelForCausalLM, QuantoConfig\n"
+        'config = QuantoConfig(weights="int4")\n'
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", quantization_config=config)\n'
+        "tokenizer(text, max_length=512)\n"
+        "trainer = Trainer(model=model, args=TrainingArguments(per_device_train_batch_size=4, bf16=True))\n"
+        "trainer.train()\n"
+    )
+    assert _asked(_read(source, "train.py")) == {"workload.method"}

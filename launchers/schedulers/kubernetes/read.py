@@ -99,10 +99,23 @@ def _pods(part: Data) -> Iterator[tuple[Data, int]]:
         yield mapping_at(cluster, "headGroupSpec", "template", "spec"), 1
         for row in list_at(cluster, "workerGroupSpecs"):
             yield mapping_at(row, "template", "spec"), number_at(row, "replicas", 1)
-    elif "template" in spec:
-        yield mapping_at(spec, "template", "spec"), number_at(spec, "replicas", number_at(spec, "parallelism", 1))
     elif "containers" in spec:
         yield spec, 1
+    else:
+        yield from _pods_below(spec, number_at(spec, "parallelism", 1))
+
+
+def _pods_below(part: Data, copies: int) -> Iterator[tuple[Data, int]]:
+    """Pods of any kind's templates, wherever these stand, each as often as the groups around it."""
+    copies *= number_at(part, "replicas", 1)
+    pod = mapping_at(part, "template", "spec")
+    if "containers" in pod:
+        yield pod, copies
+        return
+    for value in part.values():
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, Mapping):
+                yield from _pods_below(inner, copies)
 
 
 def _groups(spec: Data) -> list[Any]:

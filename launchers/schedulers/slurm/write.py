@@ -83,6 +83,8 @@ def render(launch: Launch, start: Start, files: Sequence[File] = ()) -> Piece:
         ]
     if _is_resumed(launch, start):
         lines += ["", *_self_requeue(launch), *_put_aside(start), "", *_srun(launch, start, " &"), *_AFTER_A_FAILURE]
+    elif _is_for_good(launch, start):
+        lines += ["", *_BEFORE_ITS_LIMIT, "", *_srun(launch, start, " &"), *_AFTER_A_SERVER]
     else:
         lines += [*([""] if lines[-1] else []), *_srun(launch, start), ""]
     return Piece((File(PATH, "slurm", "\n".join(lines)),), tuple(needs))
@@ -92,13 +94,28 @@ def _is_resumed(launch: Launch, start: Start) -> bool:
     return launch.kind == "training" and start.resumes
 
 
+def _is_for_good(launch: Launch, start: Start) -> bool:
+    """Whether it serves until somebody ends it, which no time limit is."""
+    return launch.kind == "inference" and start.port is not None and launch.plan.goal.deadline_h is None
+
+
 def _requeuing(launch: Launch, start: Start) -> list[str]:
     """A job that would start over is not started again."""
-    if _is_resumed(launch, start):
+    if _is_resumed(launch, start) or _is_for_good(launch, start):
         return ["#SBATCH --requeue", f"#SBATCH --signal=B:USR1@{SIGNAL_S}"]
     return ["#SBATCH --requeue" if start.resumes else "#SBATCH --no-requeue"]
 
 
+_BEFORE_ITS_LIMIT = (
+    f"# {SIGNAL_S} s before its limit the server goes back into the queue, and starts again where devices are free;",
+    "# until then it answers nothing. One that fails by itself stays down.",
+    "again() {",
+    '  scontrol requeue "$SLURM_JOB_ID"',
+    "  sleep 60",
+    "}",
+    "trap again USR1",
+)
+_AFTER_A_SERVER = ("code=0", 'wait "$!" || code=$?', 'exit "$code"', "")
 _AFTER_A_FAILURE = (
     "code=0",
     'wait "$!" || code=$?',
