@@ -275,6 +275,16 @@ skip() { # cell, why
   summary+=("left out          $1")
 }
 
+keep() { # cell: what a run of it before left
+  [[ -e $1/run.log ]] || return 0
+  local at=1 left
+  while [[ -e $1/before-$at ]]; do at=$((at + 1)); done
+  mkdir "$1/before-$at"
+  for left in run.log result.json; do
+    if [[ -e $1/$left ]]; then mv "$1/$left" "$1/before-$at/"; fi
+  done
+}
+
 cell() { # cell, command
   wanted "$1" || return 0
   if ((list)); then
@@ -289,6 +299,7 @@ cell() { # cell, command
     sleep "$cooldown"
   fi
   echo "== $1: $2"
+  keep "$1"
   local code=0 started=$SECONDS
   (cd "$1" && eval "$2") </dev/null 2>&1 | tee "$1/run.log" || code=$?
   if ((code)); then

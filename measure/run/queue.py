@@ -23,8 +23,15 @@ State = Literal["waiting", "running", "ran", "failed", "done before"]
 DONE, FAILED, LOG, LOCK = "done", "failed", "run.log", ".running"
 _LOOK_S = 0.2
 # The lock is open in the shell as this descriptor; what it starts in the background does not keep it.
+# What a run before it left is kept, for another run of the same cell is another measurement.
 _SHELL = """
 rm -f done failed
+if [ -e run.log ]; then
+  at=1
+  while [ -e "before-$at" ]; do at=$((at + 1)); done
+  mkdir "before-$at"
+  for left in run.log result.json; do [ ! -e "$left" ] || mv "$left" "before-$at/"; done
+fi
 ( eval "$CELL_COMMAND" ) </dev/null >run.log 2>&1 {lock}>&-
 code=$?
 if ((code)); then echo "$code" >failed.part && mv failed.part failed; else : >done; fi

@@ -112,7 +112,12 @@ def test_what_is_done_is_not_run_again_unless_told(tmp_path: Path) -> None:
     (tmp_path / "m" / RUN[1] / "fail").unlink()
     code, output, told = run(tmp_path / "m")
     assert (code, len(told), output.count("done before")) == (0, 1, 2)
+    (tmp_path / "m" / RUN[0] / "result.json").write_text("{}")
     assert len(run(tmp_path / "m", AGAIN="1")[2]) == 3
+    # What the runs before left is kept: of the one that had failed both.
+    folders = [tmp_path / "m" / name for name in RUN[:2]]
+    before = [sorted(str(path.relative_to(folder)) for path in folder.glob("before-*/*")) for folder in folders]
+    assert before == [["before-1/result.json", "before-1/run.log"], ["before-1/run.log", "before-2/run.log"]]
     changed = [cell(strategy="maximum_performance", changes={"workload.global_batch": 64}), *CELLS[1:]]
     write(matrix_files(changed, "slurm", 0, {"name": "bench"})[0], tmp_path / "m", overwrite=True)
     assert [line.split("|")[0] for line in run(tmp_path / "m")[2]] == [Path(RUN[0]).name]

@@ -70,7 +70,10 @@ def test_a_plan_that_changed_is_run_again_and_again_all(tmp_path: Path) -> None:
     os.utime(cells[0].folder / "plan.json", (later, later))
     assert not is_done(cells[0])
     assert is_done(cells[1])
-    assert [event.state for event in run_queue(tmp_path, cells[1:], again=True, look_s=0.01)] == ["ran"]
+    for at in (1, 2):
+        (cells[1].folder / "run.log").write_text(f"run {at}")
+        assert [event.state for event in run_queue(tmp_path, cells[1:], again=True, look_s=0.01)] == ["ran"]
+        assert (cells[1].folder / f"before-{at}/run.log").read_text() == f"run {at}"
 
 
 def test_two_runners_are_not_at_work_in_one_folder(tmp_path: Path) -> None:
