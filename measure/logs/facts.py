@@ -20,6 +20,8 @@ from measure.logs.megatron import ARGUMENTS
 
 # GPT-NeoX has dots behind the value too.
 _DOTTED = re.compile(r"([a-z][a-z0-9_]+) \.{3,} ?(\S.*?)(?:\.{3,}\w+)? *$")
+# As Megatron-LM and DeepSpeed fill up to a column: no sentence has so many.
+_LISTED = re.compile(r"(?:^|[\]:|]) *[a-z][a-z0-9_]+ \.{8,} ?\S")
 _PARAM = re.compile(r"Config param (\w+): (.*?) *$")
 _QUOTED = re.compile(r"'(\w+)': '?([\w./-]+)'?,?")
 # Of configs that programs print, YAML or JSON: a line each.
@@ -78,6 +80,8 @@ class HeaderFacts:
     """accumulation, micro_batch and other numbers that a plan follows from, and steps."""
     arguments: dict[str, str] = field(default_factory=dict)
     """What Megatron-LM prints that a model follows from."""
+    lists: bool = False
+    """Whether a program lists its settings there, each with dots up to its value."""
     frameworks: set[str] = field(default_factory=set)
     date: str | None = None
 
@@ -101,6 +105,7 @@ class HeaderFacts:
         for name, sign in _FRAMEWORKS:
             if name not in self.frameworks and sign.search(line):
                 self.frameworks.add(name)
+        self.lists = self.lists or bool(_LISTED.search(line))
         if (listed := _DOTTED.search(line)) and listed[1] in ARGUMENTS:
             self.arguments.setdefault(listed[1], listed[2])
         if setting := listed or _PARAM.search(line) or _SET.search(line):

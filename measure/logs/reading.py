@@ -79,7 +79,8 @@ def _end_of(stream: BinaryIO) -> str:
 
 
 def is_log(text: str) -> bool:
-    """Whether a text holds lines of steps, that memory ran out, or what a load generator measured."""
+    """Whether a text holds lines of steps, the settings that a program lists before them, that memory ran out, or what
+    a load generator measured."""
     stream = io.BytesIO(text.encode(errors="replace"))
     return sampled.is_sampled(text) or _of_stream(stream, "") is not None or bool(served.runs_in(text, ""))
 
@@ -182,8 +183,8 @@ def _of_stream(stream: BinaryIO, name: str, steps: int | None = None, *, is_file
     bars = scan.bars if trains else []
     ended = None if scan.faults else why_it_ended(_end_of(stream))
     # The head of a log says what the run was to be.
-    begun = is_file and bool(scan.facts.framework and scan.facts.plan)
-    if not rows and not bars and not scan.faults and not (is_file and (ended or begun)):
+    begun = scan.facts.lists or (is_file and bool(scan.facts.framework and scan.facts.plan))
+    if not rows and not bars and not scan.faults and not (begun or (is_file and ended)):
         return None
     run = assembled(scan.facts, rows, source, bars, [at for at, _ in scan.saves.rows], scan.faults)
     if not (ended or run.figures or run.findings or run.series.step):

@@ -105,9 +105,8 @@ def _gain(row: LikelyCause) -> str:
 def reading(result: RunReading) -> list[Block]:
     judged = result.rating
     return [
-        Headline(_headline(result), False if result.outcome != "ran" else None, more=_end(result)),
+        _lead(result, judged and verdict(judged)),
         *([Aside(f"One of {result.runs:,} runs there: shardwise measure add keeps all.")] if result.runs > 1 else []),
-        *([verdict(judged)] if judged else []),
         *_latencies(result),
         Figures(_figures(result), "Measured"),
         *([Figures(plan_rows(result.plan), "Plan, as far as the log says")] if result.plan else []),
@@ -119,6 +118,15 @@ def reading(result: RunReading) -> list[Block]:
         *[Chart(plot) for plot in result.plots],
         *(tail(judged.warnings, judged.assumptions, judged.evidence) if judged else ()),
     ]  # fmt: skip
+
+
+def _lead(result: RunReading, judged: Headline | None) -> Headline:
+    """What a run reached, why it ended, and whether that is good."""
+    if judged is None:
+        return Headline(_headline(result), False if result.outcome != "ran" else None, more=_end(result))
+    more = " ".join(filter(None, (_end(result), judged.text, judged.more)))
+    good = judged.good if result.outcome == "ran" else False
+    return Headline(_headline(result), good, more=more, beware=judged.beware)
 
 
 def _headline(result: RunReading) -> str:

@@ -11,7 +11,7 @@ from knowledge.models.catalogue import architecture
 from launchers.launch.training import training_launch
 from launchers.megatron.model import model_arguments
 from launchers.site import Site
-from measure.logs.reading import read_text
+from measure.logs.reading import is_log, read_text
 
 STEP = (
     " [2026-11-10 10:0{0}:00] iteration {0:8}/ 100 | consumed samples: {1} | elapsed time per iteration (ms): 1900.0 | "
@@ -57,3 +57,13 @@ def test_the_model_of_the_tokenizer_is_that_where_its_dimensions_agree() -> None
 ])  # fmt: skip
 def test_a_list_that_leaves_the_model_open_tells_none(changes: dict[str, str]) -> None:
     assert "model" not in read_text(printed("llama-3.1-8b", **changes) + STEPS).plan
+
+
+def test_every_line_that_lists_a_setting_is_of_a_log() -> None:
+    """What is pasted is told from what is said line by line."""
+    body = [line for line in printed("llama-3.1-8b").splitlines() if "arguments" not in line]
+    assert all(map(is_log, body))
+    assert is_log("[2026-11-01 10:00:00,1] [INFO] [config.py:1000:print]   train_batch_size ............. 32")
+    assert not any(map(is_log, ("make it fast ... please", "global_batch_size ... 32, is that good?", "........")))
+    (finding,) = read_text("\n".join(body)).findings
+    assert "no step is in it" in finding
