@@ -94,6 +94,9 @@ _ROUTED = _styled(Cost(7.0, 9.0, 12, 12), Cost(5.0, 7.0, 12, 12), Cost(4.0, 5.0,
 _EXPERT_BIAS = _styled(Cost(3.0, 1.0, 1, 1), Cost(3.0, 1.0, 1, 1), Cost(1.0, 1.0, 0, 1), Cost(14.0, 18.0, 4, 7))
 # With experts on several devices, copies are sorted by local expert after the exchange and back before the next.
 _RESORTED = 4.0
+# Rows of each expert are copied to a multiple of 16 before its matmuls in 8 bits, and back behind them (Megatron-core,
+# TEGroupedMLP: quantization_padding, of tokens and of their scores), per copy of a token.
+_PADDED = Cost(4.0, 4.0, 4, 4)
 # Kernels of one expert's turn in a loop over experts (MixtralSparseMoeBlock), its matmuls apart.
 _EXPERT_LOOP = (6.0, 10.0)
 
@@ -147,7 +150,7 @@ def token_operators(job: Job, block: Block, layouts: Layouts, tokens: Floats, st
         _adapters(job, block, style, total)
     operators = _resorted(job, block, layouts, tokens, total.over(job, layouts, tokens))
     if casts:
-        operators = operators + _cast_weights(job, block, layouts, style)
+        operators = operators + _cast_apart(job, block, layouts, tokens, style)
     return operators + _measured_weights(job, block, layouts) if job.training.method == "dora" else operators
 
 
@@ -194,8 +197,14 @@ def _resorted(job: Job, block: Block, layouts: Layouts, tokens: Floats, operator
         return operators
     size = block.top_k * block.expert_inputs * job.activation_bytes
     apart = (layouts.ep > 1) & ~np.broadcast_to(switched_on(job, layouts, "moe_dispatcher"), layouts.ep.shape)
-    moved = apart * (tokens * (_RESORTED * size)) / layouts.outside_split
+    moved = apart * (tokens * (_RESORTED * size)) * _copies_share(layouts)
     return operators + Operators(moved, moved, 2.0, 2.0)
+
+
+def _copies_share(layouts: Layouts) -> Floats:
+    """Part of a micro-batch's copies that a tensor rank has: those of its sequence part, and of all the ranks that hold
+    slices of the same expert."""
+    return np.minimum(1.0, layouts.etp / layouts.outside_split)
 
 
 def _norm(job: Job, style: Style) -> Cost:
@@ -277,7 +286,43 @@ def cast_operators(job: Job, block: Block, layouts: Layouts, tokens: Floats, sty
         return Operators(layouts.zeros(), layouts.zeros(), 0.0, 0.0)
     total = _Sum()
     _casts(job, block, style, total)
-    return total.over(job, layouts, tokens) + _cast_weights(job, block, layouts, style)
+    return total.over(job, layouts, tokens) + _cast_apart(job, block, layouts, tokens, style)
+
+
+def _cast_apart(job: Job, block: Block, layouts: Layouts, tokens: Floats, style: Style) -> Operators:
+    """Casts of weights, and of each copy of a token for itself, after it has travelled in 16 bits (Transformer Engine,
+    GroupedLinear). Rows are padded by what the router chooses in recipes of block-scaled formats, and by exchanges of
+    kernels as they sort them, for nothing more."""
+    weights = _cast_weights(job, block, layouts, style)
+    if not block.experts:
+        return weights
+    total, padded = _Sum(), layouts.zeros()
+    cast, gradient = _cast_of(job, style)
+    copies = block.top_k * block.expert_inputs
+    total.whole_of(copies, cast)
+    for matrix in block.matrices:
+        if matrix.role == "expert" and matrix.split != "column":
+            total.whole_of(matrix.outputs * block.top_k, gradient)
+    if style == "fused" and job.training.precision == "fp8":
+        explicit = (layouts.ep <= 1) | ~np.broadcast_to(switched_on(job, layouts, "moe_dispatcher"), layouts.ep.shape)
+        padded = explicit * (tokens * (copies * job.activation_bytes))
+        total.kernels += _PADDED.kernels
+        total.kernels_back += _PADDED.kernels_backward
+    share = _copies_share(layouts)
+    moved = [
+        (tokens * (job.activation_bytes * elements) + pad * padded) * share
+        for elements, pad in ((total.whole, _PADDED.forward), (total.whole_back, _PADDED.backward))
+    ]
+    return weights + Operators(moved[0], moved[1], total.kernels, total.kernels_back)
+
+
+def _cast_of(job: Job, style: Style) -> tuple[Cost, Cost]:
+    """Casts of a matmul's input, and of the gradient of its output."""
+    written, scanned = _cast_cost(job, style)
+    # The kernel that casts to 4 bits finds the largest value on its way; eight bits' scale is a kernel of its own.
+    launched = scanned * (job.compute_bytes >= 1.0)
+    moved = 1.0 + scanned + written
+    return Cost(moved, 0.0, 1 + launched, 0), Cost(0.0, moved, 0, 1 + launched)
 
 
 def _cast_cost(job: Job, style: Style) -> tuple[float, float]:
@@ -292,23 +337,17 @@ def _cast_cost(job: Job, style: Style) -> tuple[float, float]:
 
 def _casts(job: Job, block: Block, style: Style, total: _Sum) -> None:
     written, scanned = _cast_cost(job, style)
-    # The kernel that casts to 4 bits finds the largest value on its way; eight bits' scale is a kernel of its own.
-    launched = scanned * (job.compute_bytes >= 1.0)
-    cast = Cost(1.0 + scanned + written, 0.0, 1 + launched, 0)
-    after_norm = (
-        cast._replace(forward=max(0.0, written - 1.0) + scanned, kernels=launched) if style == "fused" else cast
-    )
+    cast, gradient = _cast_of(job, style)
+    after_norm = cast
+    if style == "fused":
+        after_norm = cast._replace(forward=max(0.0, written - 1.0) + scanned, kernels=cast.kernels - 1)
     hidden = job.architecture.hidden
     for _ in range((block.mixer != "none") + (block.feed != "none")):
         total.whole_of(hidden, after_norm)
     total.split_of(block.heads * block.v_head_dim or block.ssm_inner, cast)
     total.split_of(block.ffn_width + block.shared_width + block.top_k * block.expert_width, cast)
-    if block.experts:
-        # Each copy of a token for itself, after it has travelled in 16 bits (Transformer Engine, GroupedLinear).
-        total.whole_of(block.top_k * block.expert_inputs, cast)
-    gradient = Cost(0.0, 1.0 + scanned + written, 0, 1 + launched)
     for matrix in block.matrices:
-        if matrix.role == "router":
+        if matrix.role == "router" or (matrix.role == "expert" and matrix.split != "column"):
             continue
         width = matrix.outputs * (block.top_k * 1.0 if matrix.role == "expert" else matrix.copies)
         (total.split_of if matrix.split == "column" else total.whole_of)(width, gradient)

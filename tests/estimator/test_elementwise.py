@@ -283,3 +283,35 @@ def test_gradients_of_what_several_matmuls_read_are_summed_where_nobody_fused_th
     spared = block_operators(frozen, block, layouts, tokens, "eager")
     assert one(eager.backward_bytes) > one(spared.backward_bytes)
     assert one(eager.backward_bytes) > one(compiled.backward_bytes) > one(fused.backward_bytes)
+
+
+def test_copies_for_sliced_experts_are_cast_by_every_rank_that_has_a_slice() -> None:
+    """With an expert in four slices each tensor rank has four times the copies of its own part of the sequence."""
+    job = make_job(
+        {"model": "mistralai/Mixtral-8x7B-v0.1", "workload.precision": "fp8", "workload.moe_dispatcher": "deepep"}
+    )
+    layouts, tokens = both(job)
+    block = job.architecture.blocks[0]
+
+    def by_the_token(slices: int) -> float:
+        some = with_layout(layouts, tp=4, sequence_parallel=1, ep=2, etp=slices)
+        more, once = (cast_operators(job, block, some, tokens * times, "fused") for times in (2, 1))
+        return one(more.forward_bytes - once.forward_bytes)
+
+    # A copy is read in 16 bits and written row-wise and column-wise in 8.
+    copies = one(tokens) * block.top_k * job.architecture.hidden * (2 + 2)
+    assert by_the_token(4) - by_the_token(1) == pytest.approx(copies * 3 / 4)
+
+
+def test_experts_in_eight_bits_have_their_rows_padded_in_copies() -> None:
+    changes = {"model": "mistralai/Mixtral-8x7B-v0.1", "workload.precision": "fp8", "layout.ep": 2}
+    plain, kernels = (make_job(changes | {"workload.moe_dispatcher": name}) for name in ("alltoall", "deepep"))
+    layouts, tokens = both(plain)
+    block = plain.architecture.blocks[0]
+    padded, sorted_in = (cast_operators(job, block, layouts, tokens, "fused") for job in (plain, kernels))
+    copies = one(tokens) * block.top_k * plain.architecture.hidden * 2 / one(layouts.outside_split)
+    for before, behind in (
+        (padded.forward_bytes, sorted_in.forward_bytes),
+        (padded.backward_bytes, sorted_in.backward_bytes),
+    ):
+        assert one(before) - one(behind) == pytest.approx(4 * copies)
