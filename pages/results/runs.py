@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from knowledge.figures import NONE, gib, label, percent, rate, ratio, seconds, shown
-from pages.blocks import Aside, Block, Chart, Figures, Headline, Note, Row, Table
+from pages.blocks import Aside, Block, Chart, Figures, Headline, Note, Row, Table, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table
 
@@ -232,7 +232,8 @@ _COLUMNS: Sequence[Column] = (
 def history(result: RunHistory) -> list[Block]:
     count = len(result.runs)
     if not count:
-        return [Headline("No run of your own is kept yet: shardwise measure add train.log keeps one.")]
+        none = "No run of your own is kept yet: shardwise measure add train.log keeps one"
+        return [Headline(f"{capitalised(next(iter(result.warnings), none))}.")]
     return [
         Headline(f"{count} run{'s' * (count > 1)} of your own."),
         *_listed(result.runs),

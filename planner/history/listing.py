@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
@@ -16,9 +17,13 @@ from planner.history.results import Drift, HistoryRow, RunHistory
 from planner.serving import planned as serving
 from planner.training.planned import plan_training, throughput_of
 
+_DAY = re.compile(r"\d{4}(-[01]\d(-[0-3]\d)?)?")
+
 
 def list_runs(request: HistoryRequest) -> RunHistory:
-    """List one's own runs."""
+    """List one's own runs. Raises PlanError."""
+    if request.since is not None and not _DAY.fullmatch(request.since):
+        raise PlanError("since", f"{request.since[:40]!r} is no day", ["2026-01-31", "2026-01"])
     every = runs(request.model, request.accelerator, request.software, request.tag, request.since)
     rows = [_row(run, request.estimates) for run in every]
     return RunHistory(
@@ -26,8 +31,14 @@ def list_runs(request: HistoryRequest) -> RunHistory:
         drift=drift(rows),
         plots=board(every, rows),
         file=str(history_file()),
-        warnings=[],
+        warnings=_none_as_asked(every),
     )
+
+
+def _none_as_asked(listed: Sequence[MeasuredRun]) -> list[str]:
+    """That there are runs, where none is listed."""
+    kept = 0 if listed else len(runs())
+    return [f"no run of the {kept:,} in the history is as asked"] if kept else []
 
 
 def _row(run: MeasuredRun, estimates: bool) -> HistoryRow:

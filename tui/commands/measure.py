@@ -18,8 +18,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.shipped:
         return _shipped()
     if arguments.reset:
-        gone = own.reset()
-        print("the local calibration is gone" if gone else "there is no local calibration")
+        kept = calibration_file().exists()
+        if kept and not arguments.dry:
+            own.reset()
+        gone = "would be taken away" if arguments.dry else "is gone"
+        print(f"the local calibration {gone}" if kept else "there is no local calibration")
         return 0
     fits = own.fitted(runs())
     saved = not arguments.dry and own.save(fits)

@@ -106,6 +106,8 @@ def test_a_local_calibration_makes_estimates_of_the_same_cluster_better() -> Non
     factors = own_factors("Hopper")
     assert factors is not None
     assert factors.runs == {"torchtitan": 4}
+    assert main(["measure", "fit", "--reset", "--dry"]) == 0
+    assert own_factors("Hopper") == factors
     calibration_file().write_text("format: [")
     assert own_factors("Hopper") is None
     assert own.reset()
@@ -199,6 +201,16 @@ def test_a_served_run_of_the_history_stands_beside_its_estimate_and_is_rated() -
     rating = rate_run(RateRequest.model_validate({"run": id}))
     assert rating.verdict == "low"
     assert row.expected_tokens_per_s_per_device == pytest.approx(rating.expected_tokens_per_s / 2, rel=1e-6)
+
+
+def test_a_history_without_what_is_asked_is_not_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["measure", "runs", "--tag", "a"]) == 0
+    assert "No run of your own is kept yet" in capsys.readouterr().out
+    store.add([run_of(1.0)])
+    assert main(["measure", "runs", "--tag", "a"]) == 0
+    assert capsys.readouterr().out.startswith("No run of the 1 in the history is as asked.")
+    assert main(["measure", "runs", "--since", "yesterday"]) == 2
+    assert "since: 'yesterday' is no day; valid: 2026-01-31" in capsys.readouterr().err
 
 
 def test_a_board_has_what_runs_say_and_no_empty_picture() -> None:
