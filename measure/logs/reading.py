@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,9 +79,18 @@ def _end_of(stream: BinaryIO) -> str:
     return stream.read().decode(errors="replace")
 
 
+# What no person begins a line with: a program's banner, its logger's file or its time.
+_OF_A_PROGRAM = re.compile(
+    r"\s*(?:\*{3,} .+ \*{3,}\s*$|-{8,} .+ -{8,}\s*$|\[[A-Z]+\|[\w.]+:\d+\] |"
+    r"(?:\[[\w.-]+\]:? ?){0,2}\[?20\d\d-\d\d-\d\d[ T]\d\d:)"
+)
+
+
 def is_log(text: str) -> bool:
     """Whether a text holds lines of steps, the settings that a program lists before them, that memory ran out, or what
-    a load generator measured."""
+    a load generator measured; a single line also where a program begins it so."""
+    if "\n" not in text and _OF_A_PROGRAM.match(text):
+        return True
     stream = io.BytesIO(text.encode(errors="replace"))
     return sampled.is_sampled(text) or _of_stream(stream, "") is not None or bool(served.runs_in(text, ""))
 

@@ -654,3 +654,17 @@ def test_a_tprimat_result_whose_batch_is_not_that_of_its_steps_is_told(tmp_path:
     assert run.figures["peak_bytes"] == 165.2e9
     assert run.planned("cluster.accelerator") == "mi300x"
     assert any("do not belong" in finding for finding in run.findings)
+
+
+@pytest.mark.parametrize("line", [
+    "***** Running training *****", "------------------------ arguments ------------------------",
+    "[INFO|trainer.py:2128] 2026-11-01 10:00:00,100 >> ***** Running training *****",
+    "[titan] 2026-11-01 10:00:00,000 - root - INFO - Starting job: Llama 3 8B training",
+    "[rank0]:[titan] 2026-11-01 10:00:00,000 - root - INFO - Starting job", "2026-11-01 10:00:00 INFO begins",
+    "[2026-11-01 10:00:00,161] [INFO] [config.py:1000:print] DeepSpeedEngine configuration:",
+])  # fmt: skip
+def test_a_line_is_of_a_log_where_a_program_begins_it_so(line: str) -> None:
+    """By its lines a log is told from the words around it; two of them alone are no run."""
+    assert is_log(line)
+    assert not is_log(f"{line}\nis that good?")
+    assert not is_log("llama-3.1-8b on 8xh100 with zero stage 2 since 2026-11-01, is that good?")
