@@ -44,6 +44,10 @@ _VERSION = re.compile(r"1?\d(?:\.\d+)?")
 _EXACT, _BY_WORDS, _BY_HABIT, _NEWEST, _SLIP, _PER_COST = 1.0, 0.95, 0.8, 0.7, 0.15, 0.1
 
 
+class UnknownName(PlanError):
+    """A name that nothing in a catalogue is called, and that is not refused by what it is."""
+
+
 @dataclass(frozen=True)
 class Match(Generic[T]):
     """What a name stands for; `note` is the sentence to tell the user when something was assumed.
@@ -191,7 +195,7 @@ class NameCatalogue:
             raise self._ambiguous(shown, wider)
         self._refuse_others(wanted, self.language.words(name.replace("/", " ")), shown)
         near = self._nearest(wanted, name)
-        raise PlanError(self.place, f"there is no {self.kind} {shown!r} in the catalogue{self._how(near)}", near)
+        raise UnknownName(self.place, f"there is no {self.kind} {shown!r} in the catalogue{self._how(near)}", near)
 
     @cached_property
     def forms(self) -> list[tuple[NamedEntry, list[Form]]]:

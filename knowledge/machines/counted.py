@@ -12,7 +12,7 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from knowledge.machines.catalogue import device_words, find_accelerator
 from knowledge.machines.naming import accelerator_tokens
-from knowledge.machines.offered import machines_called
+from knowledge.machines.offered import is_rented, machines_called
 from knowledge.names import Match
 
 _PARTS = {"half": Fraction(1, 2), "third": Fraction(1, 3), "quarter": Fraction(1, 4)}
@@ -62,8 +62,8 @@ def find_devices(text: str) -> NamedDevices:
     `find_accelerator` does, also for parts of machines that are no whole devices."""
     # Digits of other scripts count as well.
     text = unicodedata.normalize("NFKC", text)
-    if match := re.match(r"(?i)\s*gpu[\s_]+(\d+x[\s_].*)", text):  # Lambda's instances: gpu_8x_h100_sxm5
-        text = match[1].replace("_", " ")
+    if not is_rented(text):
+        text = _worded(text)
     if match := _GRES.fullmatch(text.strip()):
         text = " ".join(filter(None, (match[2] and f"{match[2]}x", match[1])))
     try:
@@ -80,6 +80,30 @@ def find_devices(text: str) -> NamedDevices:
         if match is None:
             return _in_machine_name(text, error)
     return _of_machines(match, name, factors, are_machines)
+
+
+_LAMBDA = re.compile(r"(?i)\s*gpu[\s_]+(\d+x[\s_].*)")
+"""Machines of Lambda: gpu_8x_h100_sxm5."""
+_LIGHTNING = re.compile(r"(?i)(?:machine\.)?(\w+?)_x_(\d{1,3})")
+"""Those of Lightning: Machine.H200_X_8."""
+_VERDA = re.compile(r"(?i)(\d{1,2})([a-z]+\d+[a-z]?)(?:\.(\d+)s)?\.\d+v")
+"""Those of Verda, with the memory of a device where there are several: 8A100.40S.176V."""
+
+_SCALEWAY = re.compile(r"(?i)([a-z]+\d+s?(?:-sxm)?)-(\d)-(\d{2,3})g")
+"""Those of Scaleway: H100-SXM-2-80G."""
+
+
+def _worded(text: str) -> str:
+    """What clouds count with their marks, as a count and a name."""
+    if match := _LAMBDA.match(text):
+        return match[1].replace("_", " ")
+    if match := _LIGHTNING.fullmatch(text.strip()):
+        return f"{match[2]}x {match[1]}"
+    if match := _SCALEWAY.fullmatch(text.strip()):
+        return f"{match[2]}x {match[1]} {match[3]}gb"
+    if match := _VERDA.fullmatch(text.strip()):
+        return f"{match[1]}x {match[2]}" + (f" {match[3]}gb" if match[3] else "")
+    return text
 
 
 def _device_alone(text: str) -> Match[Accelerator]:

@@ -37,6 +37,11 @@ def rented(name: str, names: NameCatalogue) -> Match[str] | None:
     return _instance(text) or _of_provider(text)
 
 
+def is_rented(text: str) -> bool:
+    """Whether a cloud calls a machine so."""
+    return any(instance == text.strip().casefold() for instance, _, _ in _instances())
+
+
 def machines_called(text: str) -> str:
     """'trn2.48xlarge of AWS has 16': the largest of the machines whose series is called so; '' where none is."""
     name = text.strip().casefold()
@@ -72,11 +77,9 @@ def _instance(text: str, provider: str = "") -> Match[str] | None:
         return _series(text, provider)
     if " " in text and not (accelerator_form(parts[0]).words | accelerator_form(parts[0]).numbers):
         return None  # 'GPU H100' is a device with a word too many, not Nebius' gpu-h100-sxm
-    fitting = [
-        (instance, row)
-        for instance, own, row in _instances()
-        if (instance == text or _begins(parts, own) or _covers(parts, own))
-        and provider in ("", row["provider"].casefold())
+    offered = [each for each in _instances() if provider in ("", each[2]["provider"].casefold())]
+    fitting = [(instance, row) for instance, _, row in offered if instance == text] or [
+        (instance, row) for instance, own, row in offered if _begins(parts, own) or _covers(parts, own)
     ]
     if not fitting:
         return _sibling(text, parts)

@@ -34,7 +34,7 @@ from knowledge.models.quantization import beside, published_format
 from knowledge.models.safetensors import is_index, read_weights, weights_beside
 from knowledge.models.unread import Watched, unread
 from knowledge.models.vision import tower_in, tower_of
-from knowledge.names import Language, Match, NameCatalogue, NamedEntry
+from knowledge.names import Language, Match, NameCatalogue, NamedEntry, UnknownName
 from knowledge.own.files import Stamp, follow, may_read, read_text, stamp
 from knowledge.own.home import expanded
 from knowledge.own.mappings import json_value
@@ -164,33 +164,51 @@ def find_model(name: str) -> Match[ModelFacts]:
 
 
 _OTHER_SHAPE = re.compile(
-    r"(?i)moe|merge|prun|draft|specul|eagle|medusa|distil|layers?|minitron|expand|pro|vl|vision|audio|omni|x\d"
+    r"(?i)(?:moe|merge(?!d)|prun|reap|draft|specul|eagle|medusa|assistant|layers?|minitron|expand|pro$|vlm?$|vision|audio"
+    r"|omni|x\d|mamba|hybrid|embed|rerank|reward|prm|lite$)"
 )
 """Words beside a model's name that make another architecture of it."""
+
+
+_SIZED_END = re.compile(rf"(?i)\d[bm](-({'|'.join(sorted(_CHAT_MARKS))}))?$")
+_OF_ANOTHER = 0.5
+"""Score of a name that nothing is called, taken for the model that it holds."""
 
 
 def base_in_name(name: str) -> str | None:
     """The catalogue's model that a fine-tune's name holds whole ('Qwen3-0.6B-Reverse-Text-SFT'); the longest one, None
     where there is none or where the rest of the name may change its architecture."""
-    known, words = _known(), re.split(r"[-_ ]+", name)
+    return _base_held(_known(), name)
+
+
+def _base_held(known: _KnownModels, name: str) -> str | None:
+    words = re.split(r"[-_ ]+", name)
     spans = ((end - start, start, end) for start in range(len(words)) for end in range(start + 2, len(words) + 1))
     for length, start, end in sorted(spans, key=lambda span: -span[0]):
         part = "-".join(words[start:end])
-        id = _sure(known, part) if length < len(words) and re.search(r"\d[bm]$", part, re.IGNORECASE) else None
+        id = _sure(known, part) if length < len(words) and _SIZED_END.search(part) else None
         if id is not None:
-            rest = [*words[:start], *words[end:]]
-            sized = any(re.fullmatch(r"(?i)\d+(\.\d+)?[bm]", word) for word in rest)
-            return None if sized or any(_OTHER_SHAPE.match(word) for word in rest) else id
+            beside = [*words[:start], *words[end:]]
+            sized = any(re.fullmatch(r"(?i)a?\d+(\.\d+)?[bm]", word) for word in beside)
+            taught = any(re.match(r"(?i)distil", word) for word in words[:start])  # of it, not it
+            version = end < len(words) and re.fullmatch(r"(?i)v?\d+(\.\d+)*", words[end])  # another one of it
+            reshaped = any(_OTHER_SHAPE.match(word) for word in beside)
+            return None if sized or taught or version or reshaped else id
     return None
 
 
 def _sure(known: _KnownModels, name: str) -> str | None:
-    """The model that all words of a name are of."""
+    """The model whose name says no more and no less than a name does, but for how it was tuned: '5-2B' is not
+    MiniCPM5-2B, and no version is left open."""
+    if id := known.names.exact(name):
+        return id
     try:
-        id = known.names.exact(name) or _named(known, name).value
+        id = known.names.find(name).value
     except PlanError:
         return None
-    return id if all(word in id.lower() for word in name.lower().split("-")) or known.names.exact(name) else None
+    wanted = model_form(name)
+    forms = (model_form(each) for each in (id.rpartition("/")[2], *known.facts(id).aliases))
+    return id if any((form.words, form.numbers) == (wanted.words, wanted.numbers) for form in forms) else None
 
 
 def architecture(spec: str | Mapping[str, Any]) -> Architecture:
@@ -211,7 +229,7 @@ def find_architecture(spec: str | Mapping[str, Any]) -> tuple[Architecture, str 
     known = _known()
     if exact := known.names.exact(spec):
         built = _of_catalogue(known, exact)
-        held = built.weight_format or tag_format(spec)
+        held = tag_format(spec, built.weight_format)
         return replace(built, weight_format=held), known.noted(exact, None)
     if path := _config_path(spec):
         return _of_file(path), None
@@ -241,7 +259,21 @@ def _named(known: _KnownModels, name: str) -> Match[str]:
         refuse_lost(name, known.left_out, "model")
         if id := _of_told_size(known, name, error.valid):
             return Match(id, f"{name!r} read as {id}")
-        raise
+        # What it is called behind its base may be its teacher, which nobody plans for: Qwen3.5-9B-Claude-4.6-Distill.
+        is_open = isinstance(error, UnknownName) or "offered as a service" in error.problem
+        if not is_open or not (id := _of_tuner(known, name)):
+            raise
+        sentence = f"{name!r} read as {id}, whose name it holds: what was made of it is not in the catalogue"
+        return Match(id, sentence, _OF_ANOTHER, lacking=model_form(name).formats)
+
+
+def _of_tuner(known: _KnownModels, name: str) -> str | None:
+    """The model that the name of an id, a file or a tag holds, where somebody tuned or quantised it; what people say
+    in words is no such name."""
+    copied = name.strip()
+    if re.search(r"\s", copied) or not re.search(r"[-_]", copied):
+        return None
+    return _base_held(known, re.sub(r":.*|\.(gguf|bin|safetensors)$", "", copied.rpartition("/")[2]))
 
 
 def _with_word(known: _KnownModels, name: str, word: str) -> str | None:
@@ -269,9 +301,10 @@ def _of_told_size(known: _KnownModels, name: str, near: Iterable[str]) -> str | 
 
 
 def _format_said(match: Match[str], name: str, published: str) -> str:
-    """The format that a name says and the checkpoint which it means does not hold; '' where there is none."""
+    """The format that a name says, or a tag loads, and the checkpoint that it means does not hold; '' where none is."""
     formats = model_form(name).formats & match.lacking if match.lacking else frozenset()
-    return min(formats, default="") or ("" if published else tag_format(name))
+    held = min(formats, default="") or tag_format(name, published)
+    return "" if held == published else held
 
 
 def _is_plain(match: Match[str], name: str) -> bool:
@@ -324,7 +357,13 @@ def _of_config(config: Mapping[str, Any], name: str) -> Architecture:
     beside = unread(fields) if fields.get("model_type") not in model_types() else None
     built = _seeing(built, tower_in(config, built.hidden))
     held, unheld = published_format(config)
-    return replace(built, weight_format=held, notes=(*built.notes, *filter(None, (beside, unheld))))
+    notes = (
+        *built.notes[:1],
+        beside,
+        *built.notes[1:],
+        unheld,
+    )  # what is not read of an unknown kind stands behind what it was taken for
+    return replace(built, weight_format=held, notes=tuple(filter(None, notes)))
 
 
 def _seeing(built: Architecture, tower: VisionTower | None) -> Architecture:
@@ -452,7 +491,7 @@ def _read_checkpoints(by_id: dict[str, ModelFacts]) -> dict[str, ModelFacts]:
                 weight_format=row["format"] or base.weight_format,
                 context=int(row["context"]) if row["context"] else base.context,
                 license=row["license"] or base.license,
-                **_gate(row["name"], base if is_its_makers else None),  # another's copy has a gate of its own, or none
+                **_gate(row["name"], base if is_its_makers else None, row["gated"] == "no"),  # another's has its own
                 source=row["source"],
                 as_of=row["date"],
                 aliases=tuple(filter(None, (row["aliases"] or "").split(";"))),
@@ -531,9 +570,14 @@ def _publishers() -> dict[str, dict[str, str]]:
     return {row["publisher"].casefold(): row for row in rows("publishers.csv")}
 
 
-def _gate(id: str, known: ModelFacts | None) -> dict[str, Any]:
+_IS_OPEN = "its config.json is downloaded without an accepted licence (checkpoints.csv)"
+
+
+def _gate(id: str, known: ModelFacts | None, is_open: bool = False) -> dict[str, Any]:
     """Whether the download of a model is gated, which each repository decides for itself, and who says so; where that
     is not known, whether those of its owner usually are."""
+    if is_open:
+        return {"gated": False, "gate_source": _IS_OPEN, "usually_gated": None}
     if known is not None and known.gated is not None:
         return {"gated": known.gated, "gate_source": known.gate_source, "usually_gated": None}
     rule = _publishers().get(id.partition("/")[0].casefold())

@@ -111,10 +111,13 @@ def own_mix(name: str) -> str:
     )
 
 
-def tag_format(name: str) -> str:
-    """The format of what a tag of Ollama loads where it says none; '' for other names."""
+def tag_format(name: str, published: str = "") -> str:
+    """The format of what a tag of Ollama loads where it says none, of a checkpoint that is `published` in one: its
+    library holds those of 16 and of 8 bits in 4 (deepseek-r1:671b is 404 GB), others as they are, and what ends in
+    cloud is not loaded. That of the checkpoint for other names."""
     owner, text = _parted(name)
-    return _TAGGED_FORMAT if not owner and _TAG.fullmatch(_REVISION.sub("", text)) else ""
+    is_tag = not owner and not text.endswith("cloud") and _TAG.fullmatch(_REVISION.sub("", text))
+    return _TAGGED_FORMAT if is_tag and (not published or "8" in published) else published
 
 
 def size_words(id: str, *parameters: float | None) -> frozenset[str]:

@@ -27,9 +27,9 @@ WIDER = {
 
 
 def test_the_catalogue_is_whole() -> None:
-    assert len(ROWS) == 452
-    assert len({row.id.casefold() for row in ROWS}) == 452
-    assert sum(row.parameters is not None for row in ROWS) == 447
+    assert len(ROWS) == 487
+    assert len({row.id.casefold() for row in ROWS}) == 487
+    assert sum(row.parameters is not None for row in ROWS) == 482
 
 
 def test_every_row_has_source_and_date() -> None:

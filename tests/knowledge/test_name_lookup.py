@@ -381,3 +381,21 @@ def test_a_makers_name_alone_is_answered_with_its_own_devices(maker: str) -> Non
         find_accelerator(maker)
     assert refused.value.valid
     assert {find_accelerator(str(id)).value.vendor for id in refused.value.valid} == {maker}
+
+
+def test_a_copy_of_unknown_name_is_taken_for_the_model_that_its_name_holds_and_it_is_said() -> None:
+    match = find_model("amd/Qwen3.8-27B-Quark-AWQ-INT4-W4A16")
+    assert (match.value.id, match.value.weight_format, match.score) == ("Qwen/Qwen3.8-27B", "awq", 0.5)
+    assert str(match.note).endswith(
+        "read as Qwen/Qwen3.8-27B, whose name it holds: what was made of it is not in the catalogue"
+    )
+    for other in ("x/Qwen3-8B-draft-a", "x/Qwen3-8B-2612", "x/Qwen3-8B-expand-12B", "qwen3-8b our own tune"):
+        with pytest.raises(PlanError, match="there is no model"):
+            find_model(other)
+
+
+def test_tags_of_checkpoints_in_8_bits_load_4() -> None:
+    """deepseek-r1:671b is 404 GB (ollama.com/library); what is published in 4 bits is loaded as it is."""
+    names = ("deepseek-r1:671b", "gpt-oss:20b", "mistral-large-3:675b-cloud", "deepseek-r1:671b-q8_0", "deepseek-r1")
+    held = [architecture(name).weight_format for name in names]
+    assert held == ["q4_k_m", "mxfp4", "fp8_block", "q8_0", "fp8_block"]

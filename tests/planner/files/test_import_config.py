@@ -161,7 +161,9 @@ def test_what_a_person_must_do_about_a_checkpoint_is_told_with_the_model():
     assert {note.partition(":")[0] for note in gated} >= {"licence", "chat template", "released 2024-07-23"}
     own = call("describe_model", {"model": "moonshotai/Kimi-K2-Thinking"})["notes"]
     assert any("trust_remote_code" in note for note in own)
-    assert any("gated is not known" in note for note in own)
+    assert any("not gated" in note for note in own)
+    unknown = call("describe_model", {"model": "inclusionAI/Ring-1T-FP8"})["notes"]
+    assert any("gated is not known" in note for note in unknown)
 
 
 def test_rows_of_open_length_are_told_how_long_they_may_be() -> None:
