@@ -75,14 +75,20 @@ def _of_program(pieces: Sequence[Piece]) -> tuple[File, ...]:
     return tuple(file for piece in pieces for file in piece.files if TARGETS[file.target].role != "scheduler")
 
 
+_STAGES = (1, 2, 3)  # of ZeRO
+
+
 def is_written(plan: Plan) -> bool:
     """Whether any program's files can say a complete plan."""
     return any(TARGETS[name].role == "program" for name in _able_programs(plan))
 
 
 def unsaid(plan: Plan) -> str | None:
-    """Why no program's files say a complete plan, in words of its usual one; None where one does."""
-    if is_written(plan):
+    """Why no program's files say a complete plan, in words of its usual one; None where one does. One replica has
+    nothing to shard: every stage of ZeRO says the same of it."""
+    alone = plan.workload.kind == "training" and plan.layout.dp == 1 and plan.layout.cp in (None, 1)
+    same = [plan, *(plan.patch({"layout.zero_stage": stage}) for stage in _STAGES if alone)]
+    if any(map(is_written, same)):
         return None
     try:
         render(plan, [usual_program(plan)])

@@ -32,7 +32,7 @@ class Warned(Result):
 
     warning_kinds: dict[str, str] = Field(
         default_factory=dict,
-        description="Of such warnings by their text: fit, rate, room, latency or host memory.",
+        description="Of such warnings by their text: fit, rate, room, latency, host memory or files (none start it).",
     )
 
 

@@ -158,11 +158,15 @@ def changed(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[Bloc
     )
     head: list[Block] = []
     if FRAMEWORK in names and speed:
-        # Another framework is a run of its own, whatever was asked: that it is one, and what it costs.
-        names, keys = [name for name in names if name != FRAMEWORK], [key for key in keys if key != speed]
+        # Another framework is a run of its own, whatever was asked: that it is one, and where its layout alone goes
+        # with it what it costs. What else is set otherwise moves the figures, too: then they stand beside all of it.
+        names = [name for name in names if name != FRAMEWORK]
         text = f"{capitalised(FRAMEWORK)} {_apart(settings[FRAMEWORK], now.settings[FRAMEWORK])}"
         faster = before.hours is not None and now.hours is not None and now.hours < before.hours
-        head = [Foremost(f"{text}: {_then(old[speed], now.figures[speed])}.", beware=not faster)]
+        if not {*names} - {"layout"}:
+            keys = [key for key in keys if key != speed]
+            text = f"{text}: {_then(old[speed], now.figures[speed])}"
+        head = [Foremost(f"{text}.", beware=not faster)]
     rows = [_then(old[key], now.figures[key]) for key in keys]
     other = [f"{name} {_apart(settings[name], now.settings[name])}" for name in names]
     texts = [f"{title}: {'; '.join(told)}." for title, told in ((BEFORE, rows), (CHANGED, other)) if told]
@@ -185,7 +189,9 @@ def _apart(before: str, now: str) -> str:
     old, new = before.split(", "), now.split(", ")
     left, right = [part for part in old if part not in new], [part for part in new if part not in old]
     if len(left) == len(right) == 1:
-        return _then(left[0], right[0])
+        alike = len(old) == len(new) == 1 or left[0].split(" ")[0] == right[0].split(" ")[0]
+        # Of a list a part without its noun says nothing: 'full recompute → no recompute'.
+        return _then(left[0], right[0]) if alike else f"{left[0]} → {right[0]}"
     if left and right:
         return f"{', '.join(left)} → {', '.join(right)}"
     return f"with {', '.join(right)}" if right else f"without {', '.join(left)}" if left else f"{before} → {now}"

@@ -136,8 +136,9 @@ def _next(clusters: RecommendedCluster) -> list[Block]:
     """Where the rows below are of other plans, which of them is the first would be in doubt."""
     if clusters.nearest and not clusters.satisfied:
         return []
-    able = len(clusters.options) > 1 and clusters.options[1].launch_targets != []
-    return [Steps(["take the first", "take the second" if able else "write the files"])]
+    first, second = [option.launch_targets != [] for option in (clusters.options * 2)[:2]]
+    able = len(clusters.options) > 1 and second
+    return [Steps(["take the first", *(["take the second"] if able else ["write the files"] if first else [])])]
 
 
 def _of_first(clusters: RecommendedCluster) -> list[str]:

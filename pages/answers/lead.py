@@ -17,7 +17,7 @@ from pages.blocks import READ_AS, Aside, Block, Folded, Headline, Note, Prose, S
 from pages.results.estimate import host_runs_out, memory_words, misfit
 from pages.results.limits import doubt_words, in_doubt, limit_words, untold
 from pages.results.money import unpriced
-from pages.results.needs import needs, switched_on
+from pages.results.needs import needs
 from planner.money.results import CostEstimate
 from planner.results import FitCheck, Remedy, Throughput, TrainingEstimate
 from planner.serving.results import ServingEstimate
@@ -121,7 +121,7 @@ def _verdict(
     verdict = f"{fits}: {memory_words(need)}." if need.tight or not (wish or limits.broken) else f"{fits}."
     if need.host.fits is False:
         verdict = host_runs_out(need.host)
-    how = needs(estimate) if switched_on(estimate.assumptions) else ""
+    how = needs(estimate)
     doubts = _doubts(estimate, bill, asked)
     more = filter(None, (verdict if wish else "", how, saving, doubt_words(doubts)))
     # A limit that was set says more than that it fits.

@@ -38,6 +38,7 @@ def training(estimate: TrainingEstimate, priced: bool, written: bool, slow: bool
         return next_steps([*winning, _how_many(estimate)])
     known = estimate.run is not None
     open_ = [] if priced else ["what does it cost?"] if known else []
+    written = written or "files" in estimate.warning_kinds.values()  # none can be
     faster = ["explain the step time"] if slow else ["make it faster"]
     return next_steps([*_better(estimate.decides), *open_, *([] if written else ["write the files"]), *faster])
 

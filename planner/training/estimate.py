@@ -29,7 +29,9 @@ def estimate_training(request: EstimateRequest) -> TrainingEstimate:
     asked = request.to_plan()
     planned = plan_training(asked)
     estimate = estimate_of(planned, request.improvements)
-    return estimate.model_copy(update={"warnings": [*unlaunched(asked, planned), *estimate.warnings]})
+    no_files = unlaunched(asked, planned)
+    kinds = estimate.warning_kinds | dict.fromkeys(no_files, "files")
+    return estimate.model_copy(update={"warnings": [*no_files, *estimate.warnings], "warning_kinds": kinds})
 
 
 def estimate_of(planned: Planned, with_improvements: bool = False) -> TrainingEstimate:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.offers import is_unstarted, movable_to, runs_on
 from launchers.choice import frameworks_started
 from launchers.render import unsaid
 from launchers.rules import briefly
 from planner.fields import value_at
-from planner.training.planned import Planned
+from planner.training.planned import Planned, plan_training
 from planner.training.programs import refused
 
 
@@ -27,8 +30,16 @@ def unlaunched(asked: Plan, planned: Planned) -> list[str]:
         names = [*movable_to(planned.job), *(name for name in frameworks_started() if runs_on(name, device))]
         others = (name for name in names if refused(plan.patch({"workload.framework": name}), stated) is None)
         if other := next(others, None):
-            return [f"no launch files for this run with {planned.job.framework.name}; with {other} there are"]
+            there = f"no launch files for this run with {planned.job.framework.name}; with {other} there are"
+            return [there if not planned.fits or _fits(asked, other) else f"{there}, but it does not fit there"]
     return [f"Shardwise writes no launch files for such a run on {device.name}: {briefly(first.problem)}"]
+
+
+def _fits(asked: Plan, framework: str) -> bool:
+    """Whether it fits on the devices with that framework, host memory included."""
+    with suppress(PlanError):
+        return plan_training(asked.patch({"workload.framework": framework})).fits
+    return False
 
 
 def unwritten(asked: Plan, planned: Planned) -> list[str]:
