@@ -93,8 +93,11 @@ def largest(row: ProviderCost) -> str:
 
 
 def _old_marked(rows: Sequence[ProviderCost], spot: str, blocks: Sequence[Block]) -> list[Block]:
-    """The tables of these rows with a mark at prices of terms that are old: they have days of their own."""
-    ages = {spot: "spot_stale"} | {f"{kind}_usd": f"{kind}_stale" for kind in ("flex_start", "reserved", "reserved_3y")}
+    """The tables of these rows with a mark at prices that are old: those of terms have days of their own, and that of a
+    price on demand has no place in a narrow table."""
+    ages = {"usd_per_hour": "stale", spot: "spot_stale"} | {
+        f"{kind}_usd": f"{kind}_stale" for kind in ("flex_start", "reserved", "reserved_3y")
+    }
     by_head = {figures.label(name): age for name, age in ages.items()}
 
     def cell(row: ProviderCost, head: str, text: str) -> str:

@@ -14,7 +14,7 @@ from estimator.money.ownership import break_even_hours
 from estimator.plan.schema import Plan
 from knowledge import figures
 from knowledge.machines.catalogue import find_accelerator, machine
-from knowledge.prices.age import old_words
+from knowledge.prices.age import is_stale, old_words
 from knowledge.prices.cluster_sizes import by_device
 from knowledge.prices.kin import kin_price
 from launchers.render import able_targets, is_written
@@ -74,9 +74,9 @@ class Hourly:
         return self.usd * hours if self.years_usd is None else self.years_usd
 
     @property
-    def place(self) -> tuple[bool, float]:
-        """Machines of strangers come after all others."""
-        return of_strangers(self.price.seller), self.usd
+    def place(self) -> tuple[bool, float, bool]:
+        """Machines of strangers come after all others, an old price after a newer one that is the same."""
+        return of_strangers(self.price.seller), self.usd, is_stale(self.price.price_date, today())
 
 
 Place = tuple[str, int, int | None, frozenset[str] | None]
@@ -302,12 +302,14 @@ def _is_of(ask: Asked, price: Price) -> bool:
 
 def bought(ask: Asked, shape: Shape) -> Hourly | None:
     """The devices bought, by the hour of use; None where their price or power is not known, or they are sold otherwise
-    than in such numbers."""
+    than in such numbers. Cards for games, which are sold with no machine and no network, are joined over nodes only
+    where they are named."""
     sold, owned = purchase(shape.accelerator), owned_machines(ask, shape)
     if sold is None or owned is None or shape.count % sold.unit:
         return None
     nodes = -(-shape.count // shape.node)
-    if sold.whole and joins(sold.price, shape.count, nodes) is False:
+    apart = joins(sold.price, shape.count, nodes) is False if sold.whole else shape.accelerator.personal and nodes > 1
+    if apart and (sold.whole or not ask.named):
         return None
     price = replace(sold.price, usd_per_hour=owned.usd_per_device_hour * sold.price.count)
     return Hourly(price, owned.usd_per_hour, owned.capex_usd, owned.usd_per_year * owned.years)

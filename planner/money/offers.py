@@ -211,12 +211,13 @@ def of_strangers(seller: str) -> bool:
 def in_order(rows: list[ProviderCost], kind: PriceKind = "on_demand") -> list[ProviderCost]:
     """Those with a price of this kind (on demand where providers have none of it) first: of them last what cannot work
     as one, then what is outside the region asked for, then machines of strangers, then what may not work as one; else
-    by USD."""
+    by USD, of the same what is not old first."""
     listed: PriceKind = kind if kind in _USD else "on_demand"
 
-    def key(row: ProviderCost) -> tuple[bool, bool, bool, bool, bool, float, str]:
+    def key(row: ProviderCost) -> tuple[bool, bool, bool, bool, bool, float, bool, str]:
         usd, doubtful, strange = usd_of(row, listed), row.joined is None, of_strangers(row.seller)
-        return (usd is None, row.joined is False, row.in_region is False, strange, doubtful, usd or 0.0, row.provider)
+        return (usd is None, row.joined is False, row.in_region is False, strange, doubtful, usd or 0.0,
+                row.stale is not False, row.provider)  # fmt: skip
 
     return sorted(rows, key=key)
 

@@ -86,6 +86,16 @@ def test_machines_are_not_bought_and_rented_in_one_search():
         find("recommend_cluster")(QLORA | {"providers": ["owned", "AWS"]})
 
 
+def test_cards_for_games_are_joined_over_nodes_only_where_they_are_named():
+    """1,024 used RTX 3060 came first for a 70B, which nobody sells with machines and a network."""
+    asked = {"model": "llama-3.1-70b", "dataset_tokens": "10B", "providers": ["owned"], "budget_usd": 1e6}
+    for option in find("recommend_cluster")(asked)["options"]:
+        device = find_accelerator(option["accelerator"]).value
+        assert option["nodes"] == 1 or not device.personal
+    named = find("recommend_cluster")(asked | {"accelerators": ["rtx-3060-12gb"]})
+    assert any(option["nodes"] > 1 for option in named["options"])
+
+
 def test_what_nobody_would_wait_for_is_no_machine_to_serve_with():
     """Two DGX Sparks hold a 70B in 16 bits, and give each of thirty people two tokens a second."""
     asked = {

@@ -11,6 +11,8 @@ from estimator.plan.schema import Plan
 from knowledge.figures import usd
 from knowledge.prices.book import prices
 from knowledge.prices.cluster_sizes import largest_cluster
+from planner.clock import today
+from planner.clusters.candidates import Hourly
 from planner.money.cost import CostRequest, estimate_cost
 from planner.money.offers import PriceKind, cheapest, in_order, is_open, joins, of_strangers, offer, offers, usd_of
 from planner.serving.prices import cheapest_hour
@@ -69,6 +71,18 @@ def test_each_tier_has_its_own_cheapest_offer_and_a_longer_term_costs_less(kind:
     for each in rows:
         if each.reserved_3y_usd is not None and each.reserved_usd is not None and each.reserved_term == "1 year":
             assert each.reserved_3y_usd < each.reserved_usd
+
+
+def test_of_equal_prices_that_which_is_not_old_comes_first() -> None:
+    """OCI's MI300X, at what Azure's cost two quarters ago, stood behind them by its name."""
+    first = estimate_cost(_asked()).by_provider[0]
+    old, new = (first.model_copy(update={"provider": name, "stale": name == "A"}) for name in "AB")
+    assert in_order([old, new]) == [new, old]
+    dearer = new.model_copy(update={"usd": (new.usd or 0.0) + 0.01})
+    assert in_order([dearer, old]) == [old, dearer]
+    price = prices("h100-sxm")[0]
+    aged, of_today = (Hourly(replace(price, price_date=day), 5.0) for day in ("2020-01-01", str(today())))
+    assert of_today.place < aged.place
 
 
 @pytest.mark.parametrize("kind", ["reserved", "reserved_3y", "on_demand"])
