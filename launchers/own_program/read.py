@@ -252,6 +252,9 @@ def _recompute(known: dict[str, Item], findings: Findings, first: Item) -> None:
 
 def _method(known: dict[str, Item], findings: Findings, first: Item | None) -> None:
     rows = {name: known.pop(name, None) for name in table("own_program/words")["adapters"]}
+    if is_set(packed := rows["packed_switch"]):
+        # QLoRA is adapters on weights of 4 bits.
+        rows |= {"switch": packed, _FOUR: packed}
     switch, rank = rows["switch"], rows[_RANK]
     off = switch is not None and as_truth(switch.value) is False
     ranked = rank is not None and as_number(rank.value) != 0

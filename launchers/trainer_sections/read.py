@@ -33,7 +33,8 @@ def read(keys: Keys, findings: Findings) -> None:
             findings.leave(item, "is of another part than the training")
             continue
         own = words["adapters"] if re.search(r"lora|peft|adapter", section) else words["names"]
-        known = own.get(leaf, words["names"].get(leaf, leaf))
+        meaning = own_program.meaning_of(name)
+        known = own.get(leaf, words["names"].get(leaf, words["meanings"].get(meaning, leaf)))
         if leaf in ("name", "id", "name_or_path") and re.search(r"(^|\.)model$", section):
             known = "model_name_or_path"
         if known in flat.items and flat.look(known) != item.value:
@@ -49,6 +50,9 @@ def read(keys: Keys, findings: Findings) -> None:
     if switch is not None and is_set(switch):
         kind = str(strategy.value) if strategy is not None else next(iter(words["sharding"]))
         flat.put("fsdp", words["sharding"].get(kind, kind), switch.line)
+    if (packed := flat.take("use_qlora")) is not None and is_set(packed):
+        for name in ("use_peft", "load_in_4bit"):
+            flat.put(name, True, packed.line)
     if "lora_r" in flat and "use_peft" not in flat:
         flat.put("use_peft", True, flat.items["lora_r"].line)
     packing = next((item for name, item in flat.items.items() if name.startswith("bnb_4bit_")), None)

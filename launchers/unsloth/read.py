@@ -176,8 +176,19 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
         # A program of one's own that starts another one on its config.
         over_config(config, start, setting)
     elif kind is None:
-        return own_program.COMMANDS["script"](start, setting)
+        return _by_its_options(start, keys, setting)
     return kind
+
+
+def _by_its_options(start: Program, keys: Keys, setting: ScriptSetting) -> str | None:
+    """A source that says nothing by itself: its options stand over the config that one of them names."""
+    names = {base_name(word.text) for word in start.words} & setting.documents.keys()
+    if not names:
+        return own_program.COMMANDS["script"](start, setting)
+    for item in keys.items.values():
+        if base_name(str(item.value)) not in names:
+            setting.documents[min(names)].adopt(item)
+    return None
 
 
 def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], unsloth: bool) -> tuple[bool, str | None]:

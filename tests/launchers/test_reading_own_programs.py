@@ -237,3 +237,21 @@ def test_weights_that_are_packed_in_another_way_leave_the_method_open() -> None:
         "trainer.train()\n"
     )
     assert _asked(_read(source, "train.py")) == {"workload.method"}
+
+
+@pytest.mark.parametrize(
+    "words", ["use_peft: true, load_4bit: true", "use_qlora: true", "use_lora: true, use_4bit: true"]
+)
+@pytest.mark.parametrize("trainer", [True, False])
+def test_weights_of_four_bits_with_adapters_are_qlora_in_any_words(words: str, trainer: bool) -> None:
+    text = _SETTINGS.replace("batch-size", "per_device_train_batch_size") if trainer else _SETTINGS
+    result = _read(f"{text}tuning: {{{words}, lora_r: 8, bnb_4bit_use_double_quant: true}}\n")
+    assert result.plan["workload"]["method"] == "qlora"
+    told = {**result.implied["workload"].get("lora", {}), **result.plan["workload"]["lora"]}
+    assert told["quantisation"] == "nf4"
+
+
+def test_options_of_a_source_that_says_nothing_stand_over_its_config() -> None:
+    script = "torchrun --nproc_per_node 8 train_mine.py --config settings.yaml --max_length 512\n"
+    files = {"run.sh": script, "settings.yaml": _SETTINGS, "train_mine.py": "from mine import main\nmain()\n"}
+    assert imported(files, {"cluster.accelerator": "h100-sxm"}).plan["workload"]["seq_len"] == 512
