@@ -97,7 +97,7 @@ def read(keys: Keys, findings: Findings, is_whole: bool = True) -> None:
     resolve(keys)
     _unfold(keys)
     known = _gathered(keys, findings)
-    first = next(iter(known.values()), Item(keys.file, "settings", None))
+    first = Item(keys.file, "settings", None)
     findings.programs.append("trainer")
     stop(keys, findings)
     _model(known, findings)
@@ -106,7 +106,7 @@ def read(keys: Keys, findings: Findings, is_whole: bool = True) -> None:
         for field in table("own_program/words")[group]:
             if (item := known.pop(field, None)) is not None:
                 _number(field, item, known, findings)
-    _precision(known, findings)
+    _precision(known, findings, first)
     _optimizer(known, findings)
     _recompute(known, findings, first)
     _method(known, findings, first if is_whole else None)
@@ -197,7 +197,7 @@ def _rows(item: Item, known: Mapping[str, Item], findings: Findings) -> None:
             findings.whole("workload.global_batch", item)
         return
     number = as_number(item.value)
-    if number is None or not is_certain(item.value) or number > _TOKENS or number < 1:
+    if number is None or not is_certain(item.value) or number > _TOKENS or number < 1 or number % 1:
         findings.block("workload.micro_batch", item, "is known only where it runs, or no number of rows")
         return
     why = f"{item.key} is what each process loads, as PyTorch's DataLoader counts"
@@ -207,7 +207,7 @@ def _rows(item: Item, known: Mapping[str, Item], findings: Findings) -> None:
     )
 
 
-def _precision(known: dict[str, Item], findings: Findings) -> None:
+def _precision(known: dict[str, Item], findings: Findings, first: Item) -> None:
     words = table("own_program/words")
     item = known.pop("precision", None)
     on = [(kind, row) for kind in words["switches"] if is_set(row := known.pop(kind, None)) and row is not None]
@@ -224,8 +224,8 @@ def _precision(known: dict[str, Item], findings: Findings) -> None:
             why = "is what is computed in, or what all is held in"
             findings.one_of("workload.weights", ("fp32", "bf16"), kind, why)
     else:
-        origin = item or kind or next(iter(known.values()), Item("the files", "precision", None))
-        findings.one_of("workload.precision", ("bf16", "fp32"), origin, "no key says what is computed in (--precision)")
+        why = "no key says what is computed in (--precision)"
+        findings.one_of("workload.precision", ("bf16", "fp32"), item or kind or first, why)
 
 
 def _optimizer(known: dict[str, Item], findings: Findings) -> None:
@@ -337,7 +337,7 @@ def _model(known: dict[str, Item], findings: Findings) -> None:
         why = "is of a model of its own, whose vocabulary no key says (vocab_size)"
         findings.block("model", sizes["hidden_size"], why)
         return
-    if (unknown := next((row for row in sizes.values() if not as_number(row.value)), None)) is not None:
+    if (unknown := next((row for row in sizes.values() if not _is_size(row.value)), None)) is not None:
         findings.block("model", unknown, "is known only where it runs, or no size")
         return
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
@@ -351,6 +351,11 @@ def _model(known: dict[str, Item], findings: Findings) -> None:
         {**wide, "mlp_gated": False, "tie_word_embeddings": is_set(tied) or not tied},
     )
     findings.one_of("model", choices, sizes["hidden_size"], why)
+
+
+def _is_size(value: object) -> bool:
+    number = as_number(value)
+    return number is not None and number >= 1 and number % 1 == 0
 
 
 def _silent(findings: Findings, first: Item, is_whole: bool) -> None:

@@ -255,3 +255,9 @@ def test_options_of_a_source_that_says_nothing_stand_over_its_config() -> None:
     script = "torchrun --nproc_per_node 8 train_mine.py --config settings.yaml --max_length 512\n"
     files = {"run.sh": script, "settings.yaml": _SETTINGS, "train_mine.py": "from mine import main\nmain()\n"}
     assert imported(files, {"cluster.accelerator": "h100-sxm"}).plan["workload"]["seq_len"] == 512
+
+
+@pytest.mark.parametrize("size", ["-1", "0", "2.5", ".nan", "1e309", "[1, 2]", '"${x}"'])
+def test_sizes_that_are_none_are_asked_for(size: str) -> None:
+    assert "workload.micro_batch" in _asked(_read(_SETTINGS.replace("batch-size: 4", f"batch-size: {size}")))
+    assert "model" in _asked(_read(_OWN_MODEL.replace("d_model: 512", f"d_model: {size}")))
