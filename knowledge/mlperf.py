@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from estimator.errors import PlanError, nearest
+from estimator.errors import PlanError
 from knowledge.data_files import document
 
 
@@ -70,7 +70,7 @@ def benchmark(name: str) -> Benchmark:
     known = benchmarks()
     id = _names().get(name.strip().casefold())
     if id is None:
-        raise PlanError("benchmark", f"there is no MLPerf Inference benchmark {name!r}", nearest(name, known))
+        raise PlanError("benchmark", f"there is no MLPerf Inference benchmark {name!r}", list(known))
     return known[id]
 
 

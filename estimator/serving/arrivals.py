@@ -110,7 +110,8 @@ def open_loop(job: ServingJob, these: Deployments, known: Loads) -> Steady:
     later = np.maximum(0.0, cycle.read[0] + generated * step - known.most / rate)
     later = np.where((rate > top) & (saturated | np.isfinite(these.requests)), later, 0.0)
     backlog = turns * later
-    alone = cycle.read[0] + looked_steps(job, these, met) * step + job.request_s
+    request = job.request_s(met)
+    alone = cycle.read[0] + looked_steps(job, these, met) * step + request
     ttft = waits + alone + backlog
     return Steady(
         running=running,
@@ -126,9 +127,9 @@ def open_loop(job: ServingJob, these: Deployments, known: Loads) -> Steady:
         reading=cycle.reading.part(0),
         sent=running,
         ttft={
-            "reading": alone - job.request_s,
+            "reading": alone - request,
             "queue": waits,
-            "request": job.request_s + np.zeros(len(these)),
+            "request": request,
             "backlog": backlog,
         },
         tpot={"step": step},
@@ -203,7 +204,8 @@ def _within_limits(job: ServingJob, these: Deployments, known: Loads, usual: Loa
     if each is not None:
         met &= _crowded_step(usual, known.grid) <= each / MS_PER_S
     if first is not None:
-        looked = looked_steps(job, these, -np.expm1(-known.running)) * known.step
-        met &= late_wait(used, known.service) + known.read + looked + job.request_s <= first / MS_PER_S
+        others = -np.expm1(-known.running)
+        looked = looked_steps(job, these, others) * known.step
+        met &= late_wait(used, known.service) + known.read + looked + job.request_s(others) <= first / MS_PER_S
     # Only below the first point that misses them.
     return np.maximum(0, np.logical_and.accumulate(met, axis=0).sum(axis=0) - 1)

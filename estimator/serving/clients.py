@@ -47,13 +47,14 @@ def closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
     outside = _placeless(clients, most) / rate * np.where(at_once, 0.5, 1.0)
     behind = inside + herd.wait
     more = np.maximum(0.0, first - behind) * together
-    ttft = behind + outside + more + job.request_s
+    request = job.request_s(met)
+    ttft = behind + outside + more + request
     late = _late_first(job, these, cycle, herd, held, rate, together)
     # Who waits until all of a herd are read does not wait for them again while it generates.
     bunched = np.maximum(together, herd.share)
     quieter = -0.5 * bunched * _met_by_all(job, these, cycle, held) * (step - quiet)
     tpot = step + quieter
-    answered = _answered(job, these, cycle, clients, held / (inside + decode + job.request_s), rate)
+    answered = _answered(these, cycle, (clients, request), held / (inside + decode + request), rate)
     ends = _ends(job, these, running, held, step)
     total = 1.0 / (1.0 / answered + ends / sent)
     return Steady(
@@ -74,13 +75,13 @@ def closed(job: ServingJob, these: Deployments, most: Floats) -> Steady:
             "queue": behind - cycle.read[0],
             "place": outside,
             "together": more,
-            "request": job.request_s + np.zeros(len(these)),
+            "request": request,
         },
         tpot={"step": step, "quieter": quieter},
         cycle={
             "first_token": inside,
             "generating": decode,
-            "request": np.where(np.isfinite(clients), job.request_s, 0.0),
+            "request": np.where(np.isfinite(clients), request, 0.0),
             "ends": ends / sent * held,
         },
     )
@@ -120,11 +121,12 @@ def _placeless(clients: Floats, most: Floats) -> Floats:
 
 
 def _answered(
-    job: ServingJob, these: Deployments, cycle: Cycle, clients: Floats, asked: Floats, endless: Floats
+    these: Deployments, cycle: Cycle, asking: tuple[Floats, Floats], asked: Floats, endless: Floats
 ) -> Floats:
-    """Requests per second of a lane: as `clients` ask again, or as it can where there is no end of them. Where prompts
-    are only read, as many as there are fill every step."""
-    reads = np.minimum(1.0 / cycle.burst[0], clients / (cycle.read[0] + job.request_s))
+    """Requests per second of a lane: as clients ask again (so many, seconds of a request's way), or as it can where
+    there is no end of them. Where prompts are only read, as many as there are fill every step."""
+    clients, request = asking
+    reads = np.minimum(1.0 / cycle.burst[0], clients / (cycle.read[0] + request))
     return np.where(these.output_len > 1.0, np.where(np.isfinite(clients), asked, endless), reads)
 
 
@@ -134,11 +136,12 @@ def _late_first(
     """Seconds to the first token that one request in a hundred exceeds once it has a place: behind a queue with its
     tail, behind all of a herd, or behind those that came first."""
     service, met = cycle.service[0], np.minimum(1.0, held - 1.0)
-    alone = cycle.read[0] + looked_steps(job, these, met) * cycle.step[0] + job.request_s
+    request = job.request_s(met)
+    alone = cycle.read[0] + looked_steps(job, these, met) * cycle.step[0] + request
     used = np.minimum(FULL, rate * service)
     queue = np.minimum(late_wait(used, service) * job.factors.clumped, (held - 1.0) * service)
     late = alone + np.maximum(queue, _LATEST * np.maximum(herd.wait, 0.0))
-    return np.where(together > _RARE, np.maximum(late, held * cycle.burst[0] + job.request_s), late)
+    return np.where(together > _RARE, np.maximum(late, held * cycle.burst[0] + request), late)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ def _in_step(job: ServingJob, these: Deployments, most: Floats) -> Steady:
     # None comes while they generate.
     cycle = cycle_of(job, these, most[None, :], most[None, :], 0.0)
     tpot = cycle.quiet[0]
-    ttft = most * cycle.burst[0] + job.request_s
+    request = job.request_s(np.minimum(1.0, most - 1.0))
+    ttft = most * cycle.burst[0] + request
     decode = generated_tokens(these) * tpot
     lanes = np.clip(np.floor(these.concurrency), 1.0, these.lanes)
     return Steady(
@@ -52,7 +53,7 @@ def _in_step(job: ServingJob, these: Deployments, most: Floats) -> Steady:
         generating=cycle.generating.part(0),
         reading=cycle.reading.part(0),
         sent=most,
-        ttft={"reading": most * cycle.burst[0], "request": job.request_s + np.zeros(len(these))},
+        ttft={"reading": most * cycle.burst[0], "request": request},
         tpot={"step": tpot},
         cycle={"first_token": ttft, "generating": decode},
     )

@@ -10,12 +10,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from estimator.errors import PlanError
+from estimator.machine.hardware import Accelerator
 from estimator.plan.layouts import Floats
 from estimator.plan.schema import CacheDtype, Engine, Plan, WeightDtype, merge
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate, loads_of
 from estimator.serving.space import deployments
+from knowledge.engines import engine, runs_on
 from knowledge.figures import percent
 from knowledge.machines.counted import find_devices
 from knowledge.mlperf import Benchmark, LatencyLimits, benchmark, loadgen_name, samples_of_run
@@ -202,9 +204,8 @@ def _plan(request: MlperfRequest, bench: Benchmark) -> tuple[Plan, int]:
         "scenario": scenario,
         "max_context": bench.input.most + bench.output.most,
     }
-    usual = {"NVIDIA": "trtllm"}.get(device.vendor, "vllm")
     for name, value in (
-        ("engine", request.engine or usual),
+        ("engine", request.engine or _usual_engine(device)),
         ("weight_dtype", request.weight_dtype),
         ("kv_dtype", request.kv_dtype),
         ("software_version", request.software_version),
@@ -221,6 +222,12 @@ def _plan(request: MlperfRequest, bench: Benchmark) -> tuple[Plan, int]:
         "layout": {name: getattr(request, name) for name in ("tp", "pp", "ep", "dp")},
     }
     return Plan.parse(merge(data, request.plan or {})), -(-count // min(node, count))
+
+
+def _usual_engine(device: Accelerator) -> str:
+    """That of most submissions on a vendor's devices, or the next one where it has no kernels for this one."""
+    names = ("trtllm", "vllm", "llamacpp") if device.vendor == "NVIDIA" else ("vllm", "llamacpp")
+    return next((name for name in names if runs_on(engine(name, None, device), device)), names[0])
 
 
 def _formats(request: MlperfRequest, plan: Plan) -> list[str] | None:

@@ -80,7 +80,7 @@ class Engine:
     query heads that share keys read them once in generation. Shared experts run in a stream of their own beside the
     routed ones for up to `shared_beside` tokens of a replayed graph. A layer is `layer_kernels`
     kernels besides collectives, one with experts `expert_kernels` in all; where no graph is replayed, each takes the
-    host `launch_s`.
+    host `launch_s`, and `eager_launch_s` at the least where none ever is.
 
     Collectives. `fused_all_reduce` is true where all-reduce and norm are one kernel, `all_reduce` names the engine
     whose kernels' timings stand for it ('' for vLLM's). `direct_limits` are (devices, bytes): the engine's own
@@ -170,6 +170,7 @@ class Engine:
     layer_kernels: int
     expert_kernels: int
     launch_s: float
+    eager_launch_s: float
     request_s: float
     host_step_s: float
     host_sequence_s: float

@@ -14,10 +14,10 @@ class ServingFactors:
     `decode` and `prefill` multiply the device time of what generation and prompts take, `experts` besides that of
     routed experts, `collective` that of collectives, and `launch` what kernels take to start, as timed alone. `layer_s`
     is what a layer adds to every pass. `host` multiplies the engine's host work between two passes, `step_s` is what
-    devices wait besides. `request` multiplies the way of a request through the server. `clumped` is how long prompts
-    wait for each other, as a part of what they would at random. `*_spread` are half widths of 80 % intervals, as
-    fractions; `runs` the measured runs behind the engine's factors. `engine_measured` and `device_measured` are false
-    where kin stand in.
+    devices wait besides. `request` multiplies the way of a request through the server where others run. `clumped` is
+    how long prompts wait for each other, as a part of what they would at random. `*_spread` are half widths of 80 %
+    intervals, as fractions; `runs` the measured runs behind the engine's factors. `engine_measured` and
+    `device_measured` are false where kin stand in.
     """
 
     engine: str

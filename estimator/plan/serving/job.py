@@ -69,11 +69,11 @@ class ServingJob:
         """Whether prompts are held back so that all lanes that share experts read at once."""
         return self.engine.balance_steps > 0
 
-    @cached_property
-    def request_s(self) -> Floats | float:
-        """Seconds of a request's way through a server: none where the engine is called as a library."""
+    def request_s(self, met: Floats) -> Floats:
+        """Seconds of a request's way through a server, where others run with the chance `met`: their tokens go through
+        the same processes. None where the engine is called as a library."""
         served = self.inference.scenario in ("server", "interactive")
-        return self.factors.request * self.engine.request_s if served else 0.0
+        return self.engine.request_s * served * (1.0 + (self.factors.request - 1.0) * met)
 
     @property
     def output_spread(self) -> float:

@@ -249,3 +249,36 @@ def test_a_version_that_next_to_no_run_was_measured_on_is_told(version: str | No
     warnings = call("estimate_inference", SERVE | {"engine": "vllm", "software_version": version})["warnings"]
     assert any("0.4.2 may be much slower" in text for text in warnings) == told
     assert any("may be much slower" in text for text in warnings) == told
+
+
+# ms a token of one client (Qwen3-30B-A3B: eight) without graphs: vLLM issue 45709; SGLang pulls 1401 and 12160.
+EAGER: list[tuple[dict[str, Any], float]] = [
+    ({"model": "Qwen/Qwen3-30B-A3B", "accelerator": "l20", "count": 4, "tp": 4, "engine": "vllm", "concurrency": 8,
+      "input_len": 3500, "output_len": 1500}, 34.4),
+    ({"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "engine": "sglang"}, 9.28),
+    ({"model": "deepseek-ai/DeepSeek-V2-Lite", "accelerator": "h100-sxm", "engine": "sglang"}, 25.0),
+    ({"model": "deepseek-ai/DeepSeek-V3", "accelerator": "h200-sxm", "count": 8, "tp": 8, "engine": "sglang",
+      "weight_dtype": "fp8"}, 82.6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "measured_ms"), EAGER, ids=range(len(EAGER)))
+def test_steps_without_graphs_wait_for_their_launches(asked: dict[str, Any], measured_ms: float) -> None:
+    asked = {"count": 1, "concurrency": 1, "input_len": 128, "output_len": 128, "weight_dtype": "bf16"} | asked
+    eager = call("estimate_inference", asked | {"plan": {"workload": {"cuda_graph": False}}})["latency"]["tpot_s"]
+    replayed = call("estimate_inference", asked)["latency"]["tpot_s"]
+    assert 0.5 < eager * 1e3 / measured_ms < 1.2
+    assert replayed <= eager
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+def test_a_request_alone_does_not_wait_for_the_tokens_of_others(engine: str) -> None:
+    """SGLang's first token took a client alone 81 ms with DeepSeek-R1 in 4 bits on B200 (its pull 9162, median)."""
+    asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 1, "engine": engine}
+    asked |= {"input_len": 256, "output_len": 256}
+    alone, beside = (call("estimate_inference", asked | {"concurrency": load})["latency"] for load in (1, 8))
+    assert alone["ttft_s"] < 0.06
+    assert alone["ttft_s"] < beside["ttft_s"] < beside["ttft_p99_s"]
+    large = {"model": "deepseek-ai/DeepSeek-R1", "accelerator": "b200-sxm", "count": 8, "tp": 8, "engine": "sglang"}
+    large |= {"weight_dtype": "nvfp4", "input_len": 1000, "output_len": 1000, "concurrency": 1}
+    assert 0.5 < call("estimate_inference", large)["latency"]["ttft_s"] / 0.081 < 1.5

@@ -129,3 +129,16 @@ def test_a_rack_is_no_heap_of_trays() -> None:
     found = project(benchmark="deepseek-r1", accelerator="gb200", count=72)
     assert found["tokens_per_s"] == pytest.approx(486_141, rel=0.2)
     assert found["plan"]["layout"]["dp"] > 4
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "engine"), [("t4", "vllm"), ("apple-m4-max", "llamacpp"), ("h100-sxm", "trtllm")]
+)
+def test_the_engine_that_is_assumed_runs_there(accelerator: str, engine: str) -> None:
+    assert project(benchmark="llama3.1-8b", accelerator=accelerator)["choice"]["engine"] == engine
+
+
+def test_an_unknown_benchmark_is_answered_with_all_there_are() -> None:
+    with pytest.raises(PlanError) as caught:
+        project(benchmark="foo")
+    assert {"deepseek-r1", "gpt-oss-120b", "llama2-70b"} <= set(caught.value.valid)
