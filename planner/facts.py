@@ -9,13 +9,14 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
 from estimator.model.vision import image
+from estimator.model.weight_format import weight_bytes
 from estimator.search.layouts import valid_tp
 from knowledge.engines import engine, engines_known
 from knowledge.engines import runs_on as engine_runs_on
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
 from knowledge.models.catalogue import ModelFacts, facts_of, find_architecture, find_model
-from knowledge.models.weight_formats import plan_format
+from knowledge.models.weight_formats import plan_format, weight_format
 from knowledge.names import Match
 from knowledge.offers import frameworks_on
 from knowledge.prices.age import is_stale
@@ -49,6 +50,7 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
     widest = max(architecture.blocks, key=lambda block: (block.heads, block.ffn_width))
     tower = architecture.vision
     moe = max(architecture.blocks, key=lambda block: block.experts)
+    published = architecture.weight_format or "bf16"
     return ModelDescription(
         id=architecture.id,
         family=architecture.family,
@@ -68,8 +70,9 @@ def describe_model(request: ModelQuestion) -> ModelDescription:
         kv_bytes_per_token=round(architecture.cache_bytes_per_token(2.0)),
         valid_tp=valid_tp(architecture),
         weights_bytes_bf16=2 * architecture.parameters,
+        weights_bytes=round(weight_bytes(weight_format(published, architecture=architecture), architecture)),
         shares=facts.shares or None if facts else None,
-        weight_format=plan_format(architecture.weight_format) if architecture.weight_format else "bf16",
+        weight_format=plan_format(published),
         vision_parameters=tower.parameters if tower else None,
         image_tokens=image(tower.rule, *_IMAGE).tokens if tower else None,
         license=facts.license if facts else None,

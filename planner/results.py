@@ -338,6 +338,7 @@ class ModelDescription(Result):
     kv_bytes_per_token: int = Field(description="KV cache bytes per token at 16 bits.")
     valid_tp: list[int] = Field(description="Tensor parallel sizes that the attention and key/value heads allow.")
     weights_bytes_bf16: int
+    weights_bytes: int = Field(0, description="Of the published checkpoint, in `weight_format`.")
     shares: str | None = Field(None, description="The model of the catalogue whose architecture this checkpoint has.")
     weight_format: str = Field("bf16", description="What the published checkpoint holds its weights in.")
     vision_parameters: int | None = Field(None, description="Of what reads images, beside the parameters.")

@@ -139,7 +139,8 @@ def _name(name: str, serving: bool) -> str:
 def _possible(patch: Patch, edit: Edit, text: str) -> bool:
     """Whether the Plan takes what is set; else it is asked, or said where it is of the other kind of work."""
     name, value, serving = edit.field, edit.value, is_serving(patch.plan)
-    if name in _ELSEWHERE[serving] or name in (ONLY_TRAINING if serving else ONLY_SERVING):
+    elsewhere = name in _ELSEWHERE[serving] or not _meanings(patch.plan, name)
+    if elsewhere or name in (ONLY_TRAINING if serving else ONLY_SERVING):
         patch.notes.append(f"{said_words(edit, text)} is of {'training' if serving else 'serving'}, so it is not used")
         return False
     if edit.op != "set":
@@ -193,8 +194,13 @@ def _relative(patch: Patch, edit: Edit, last: Mapping[str, Any], text: str) -> N
 
 def _meant(plan: Mapping[str, Any], name: str) -> str:
     """The field that a quantity is about: of those it may stand for the one that the plan has."""
-    names = [each for each in MEANT.get(name, (name,)) if (each in SERVING_PATHS) or not is_serving(plan)]
+    names = _meanings(plan, name)
     return next((each for each in names if get(plan, ALL_PATHS[each]) is not None), names[0])
+
+
+def _meanings(plan: Mapping[str, Any], name: str) -> list[str]:
+    """The fields of the plan's kind of work that a quantity may stand for."""
+    return [each for each in MEANT.get(name, (name,)) if each in SERVING_PATHS or not is_serving(plan)]
 
 
 def _unit(patch: Patch, name: str) -> int:

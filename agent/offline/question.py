@@ -301,7 +301,10 @@ def _again(
     before, kept = topic.get("wish") or (None, {})
     if before == "compare" and (exchanged := _exchanged(reading, kept)):
         return before, exchanged
-    if before is None or reading.tool or intents or not (reading.edits or reading.pricing or reading.own):
+    # 'And at 256 clients' behind a comparison is asked of all that was compared.
+    compares = before == "compare" and reading.act == "change" and reading.tool in _CHAIN and not reading.focus
+    asked = not compares and (reading.tool or intents)
+    if before is None or asked or not (reading.edits or reading.pricing or reading.own):
         return None
     if _ends(reading, before, kept) or (topic.get("once") and reading.act == "change"):
         return None
@@ -408,11 +411,19 @@ def _swept(own: Mapping[str, Any]) -> set[str]:
 
 
 def _added(reading: Reading, own: Mapping[str, Any]) -> Changed | None:
-    """What is set beside what was compared before: 'throw B200 in as well', 'add qlora to the table'."""
+    """What is set beside what was compared before: 'throw B200 in as well', 'add qlora to the table', 'and 24?'"""
     fields = _swept(own)
     edits = [edit for edit in reading.edits if edit.op == "set" and edit.field in fields]
-    also = any(reference.to == "also" for reference in reading.refs) and not reading.options
+    also = any(reference.to == "also" for reference in reading.refs)
+    also = also or (reading.act != "change" and asks(reading) and _is_another(reading, own))
+    also = also and not reading.options
     return {edits[0].field: edits[0].value} if also and len(edits) == len(reading.edits) == 1 else None
+
+
+def _is_another(reading: Reading, own: Mapping[str, Any]) -> bool:
+    """Whether what is set is a value that one field's comparison lacks."""
+    over = own.get("over") or {}
+    return any(edit.field in over and edit.value not in over[edit.field] for edit in reading.edits)
 
 
 def _devices_alone(options: Sequence[Changed]) -> bool:

@@ -27,6 +27,7 @@ def model(facts: ModelDescription, asked: Sequence[str] = ()) -> list[Block]:
     text = f"**{facts.id}: {figures.count(facts.parameters)} parameters**"
     if facts.active_parameters != facts.parameters:
         text += f", {figures.count(facts.active_parameters)} of them active for each token"
+    text += f"; {figures.gib(facts.weights_bytes)} of weights in {facts.weight_format}"
     text += f"; {facts.layers} layers of width {figures.whole(facts.hidden)}"
     text += f", a context of {figures.whole(facts.context)} tokens" if facts.context else ""
     cache = figures.shown("kv_bytes_per_token", facts.kv_bytes_per_token)

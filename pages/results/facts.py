@@ -75,7 +75,8 @@ def _images(row: ModelDescription) -> str:
 _MODEL: tuple[Column, ...] = (
     "family", ("architecture of", lambda row: row.shares or NONE), ("parameters", _exactly),
     "embedding_parameters", "weights_bytes_bf16",
-    ("published in", "weight_format"), ("images", _images), "layers", "hidden",
+    ("published in", "weight_format"), ("weights as published", "weights_bytes"), ("images", _images),
+    "layers", "hidden",
     "ffn_width", ("experts", _experts), ("heads", _heads),
     ("KV cache per token", lambda row: f"{shown('kv_bytes_per_token', row.kv_bytes_per_token)} in 16 bits"),
     ("context", lambda row: f"{shown('context', row.context)} tokens" if row.context else NONE),

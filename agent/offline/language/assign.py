@@ -164,9 +164,14 @@ def _outside(found: Found, named: Sequence[Named], read: Sequence[Row]) -> list[
         one
         for one in named
         if (one.start not in inside or one.end > one.start + 1 or len(found.text[one.start].norm) > 1)
-        # 'At 1024 with the same batch'
-        and not any(found.does(at, "same") for at in range(max(one.start - 2, 0), one.start))
+        and not _is_the_same(found, one)
     ]
+
+
+def _is_the_same(heard: Found, named: Named) -> bool:
+    """Whether a field is said to stay: 'at 1024 with the same batch', but not 'same but micro batch 4'."""
+    near = any(heard.does(at, "same") for at in range(max(named.start - 2, 0), named.start))
+    return near and not heard.does(named.start - 1, "contrast")
 
 
 _Cost = tuple[float, tuple[int, int] | None]
@@ -353,7 +358,9 @@ def _counted_otherwise(quantity: Quantity, last: Amount, named: bool) -> bool:
         hourly = quantity.per_one > 3600 and any(size <= DAY_S for size in each)
         # '3k a month' are no requests.
         monthly |= quantity.per_one == 1 and not last.units and any(size > DAY_S for size in each)
-        return (quantity.per not in per and (quantity.per == "time" or not named)) or monthly or hourly
+        # 'Each card does 6200 tokens/s' is no length.
+        timed = "time" in per and quantity.per != "time"
+        return (quantity.per not in per and (quantity.per == "time" or not named)) or monthly or hourly or timed
     if set(per) & set(_RATES) and quantity.name != "seen" and not (last.unit("time") and "time" not in per):
         return True
     told = [name for name in per if name not in _RATES]

@@ -56,6 +56,7 @@ _OF_THINGS = ("list_catalogue", "explain")
 _OF_SCENARIOS = ("delete_scenario", "load_scenario", "list_scenarios", "schedule_runs")
 # What a cache is for.
 _OF_A_CACHE = ("length", "max_context", "input_len", "concurrency")
+_KINDS_OF_WORK = ("stage", "method", "objective", "price", "provider")
 # Searches that alternatives narrow.
 _CHOOSING = ("best_serving", "size_serving")
 _POINTS = frozenset(["it", "them", "this", "that", "these", "those", "everything", "all", "plan", "sie", "es", "das",
@@ -222,8 +223,8 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
     if of_money and not (has_model(page) or "model" in spoken) and (page.devices or spoken):
         # What devices cost by themselves, rented or bought.
         return "describe_hardware"
-    if tool in _CHAIN and _is_of_a_link(page):
-        return "describe_hardware"
+    if tool in (*_CHAIN, "compare") and (instead := _instead_of_an_estimate(page, tool)):
+        return instead
     if tool == "compare" and "describe" in page.read.asked("wish") and _is_of_a_model_alone(page):
         # 'Which has more active parameters, GLM-4.5-Air or gpt-oss-120b?'
         return "describe_model"
@@ -256,6 +257,20 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
         fits = page.mode != SERVING and {"fit", "need"} & set(focus)
         return "check_fit" if fits else _estimate(page)
     return shown_or_written(page, tool)
+
+
+def _instead_of_an_estimate(page: Page, tool: str) -> str | None:
+    """The tool of what seems to be about a run, and is about a device's links or about practice."""
+    if tool in _CHAIN and _is_of_a_link(page):
+        return "describe_hardware"
+    return "search_playbook" if _is_of_practice(page) else None
+
+
+def _is_of_practice(page: Page) -> bool:
+    """Whether a setting is asked about, and no run is known that has it: 'is PCIe enough for LoRA on two cards?'."""
+    settings = page.read.networks or any(value.field not in _KINDS_OF_WORK for value in page.kept)
+    known = page.plan or has_model(page) or page.devices or "model" in page.topic.get("spoken", {})
+    return bool(settings) and not known and asks(page.read.found, [])
 
 
 def _instead_of_advice(page: Page) -> str | None:

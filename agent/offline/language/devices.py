@@ -20,6 +20,7 @@ from agent.offline.language.rows import Row
 _BEHIND = 3
 # Between machines and what each of them has.
 _HOLDS = ("are", "is", "have", "has", ":", "=", "sind", "haben", "son", "tienen", "sont", "ont", "tem", "sao")
+_OF = ("of", "with", "mit", "met", "de", "avec", "con", "com", "(", "（")
 # No machine has more: '8 nodes = 64 GCDs' counts all.
 _MOST_OF_ONE = 16
 # Devices of most machines.
@@ -53,6 +54,7 @@ def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
         counts = amount.names or amount.unit("devices") is not None
         counted = bool(rest) and _counts_machines(found, rest[-1].amounts[-1])
         beside = counted and amount.before == "," and amount.names and rest[-1].end == row.start
+        beside = beside or (counted and amount.names and _are_machines_of(found, rest[-1], row))
         if counted and len(row.amounts) == 1 and (amount.before == "x" or beside) and counts:
             first = rest.pop().amounts[-1]
             if amount.names:
@@ -64,6 +66,12 @@ def pairs(found: Found, rows: Sequence[Row]) -> tuple[list[Pair], list[Row]]:
         else:
             rest.append(row)
     return made, rest
+
+
+def _are_machines_of(heard: Found, machines: Row, row: Row) -> bool:
+    """Whether machines that are counted hold so many of a device each: '2 nodes of 8 B200'."""
+    between = row.start - machines.end
+    return bool(machines.amounts[-1].unit("nodes")) and between == 1 and heard.text[row.start - 1].norm in _OF
 
 
 def _counts_machines(heard: Found, amount: Amount) -> bool:
@@ -79,6 +87,10 @@ def of_those(read: Mentions, filled: Sequence[Filled]) -> tuple[list[Filled], in
     counts = [number for number in filled if number.field in ("count", "nodes")]
     those = [one for one in counts if read.found.sense(_unit_start(one), "them")]
     if not those or not read.names or (len(those) == len(counts) and not read.of("instance")):
+        return list(filled), None
+    first = min(number.row.end for number in counts)
+    if len(counts) > len(those) and any(first <= at < those[0].row.start for at in read.does("or", "versus")):
+        # 'FP8 on 2 H100 or BF16 on 4 of them'
         return list(filled), None
     machines = _whole(those[0].values[0]) if read.of("instance") else None
     if machines is None and (later := _in_a_later_sentence(read, counts, those)):
@@ -134,17 +146,18 @@ def devices(
             nodes, each = _whole(pair.nodes.value) or 1, _whole(pair.each.value) or 1
             found.append(Devices(name, nodes * each, nodes, each))
         else:
-            found.append(Devices(name, count or _alone(read, name)))
+            found.append(Devices(name, count or of_an_article(read, name)))
     return found
 
 
-def _alone(read: Mentions, name: Name) -> int | None:
+def of_an_article(read: Mentions, name: Name) -> int | None:
     """One, of 'a 4090', 'a used 3090' and 'an L4'."""
     start = next((at for at in range(max(name.start - 2, 0), name.start) if _makes(read, at, name.start)), name.start)
     while start > 1 and (read.tokens[start - 1].norm in lexicon().described or read.tokens[start - 1].text == "-"):
         start -= 1
     before = read.tokens[start - 1].norm if start else ""
-    plural = name.text[-1:] in "sS" and not name.text[:-1].endswith(tuple("lL4"))
+    # The S of an L40S is its own.
+    plural = name.text[-1:] in "sS" and not (name.id or "").endswith("s")
     machine = is_machine(read, name) or of_machines(read, name)
     return 1 if before in lexicon().articles and not plural and not machine else None
 
@@ -229,7 +242,7 @@ def _of_one_node(read: Mentions, number: Filled) -> bool:
 def _of_unknown_nodes(read: Mentions, row: Row) -> bool:
     """Whether a number stands behind machines that were not counted: 'how many nodes of 8 H100', 'a node of 8'."""
     at = row.start - 1
-    if at < 1 or read.tokens[at].norm not in ("of", "with", "mit", "met", "de", "avec", "con", "com", "(", "（"):
+    if at < 1 or read.tokens[at].norm not in _OF:
         return False
     one = at > 1 and read.tokens[at - 2].norm in lexicon().articles
     return read.found.ends_unit(at, "nodes") and not one

@@ -461,7 +461,8 @@ def mended(text: Sequence[Glyphs], names: frozenset[str]) -> list[Glyphs]:
             continue
         tried += 1
         if meant := (
-            _meant(norm, names)
+            _one_of(norm, names)
+            or _meant(norm, names)
             or (_head_meant(norm, names) if numbered else None)
             or (_unit_meant(norm) if counts else None)
         ):
@@ -477,6 +478,12 @@ def _counted(known: Lexicon, text: Sequence[Glyphs], at: int) -> bool:
     """Whether a number stands right before a word, or one and its scale: '50m tokns'."""
     scaled = at > 1 and any(word.get("scale") for word in known.at(text, at - 1))
     return at > 0 and text[at - 1 - scaled].kind == "number"
+
+
+def _one_of(norm: str, names: frozenset[str]) -> str | None:
+    """The family of models that a word is the plural of: 'gemmas'."""
+    single = norm.removesuffix("s")
+    return single if single in names - {norm} and single not in plain_words() else None
 
 
 @cache

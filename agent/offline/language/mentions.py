@@ -230,6 +230,8 @@ class Mentions:
                 continue
             if (group in _OF_QUESTIONS and at in self.telling) or (at in self.data and group in _OF_PROSE):
                 continue
+            if name == "most" and self._than:
+                continue
             # The host of 'host memory' is no verb, the kv of 'kv heads' no cache, 'save every 500 steps' no file.
             if place and (group in ("mode", "figure") or (name == "write" and self._names_a_field(at))):
                 continue
@@ -291,7 +293,25 @@ class Mentions:
             for word in words:
                 for sense in word.all("does"):
                     hits[sense.name].add(at)
+        hits["versus"].update(self._than)
         return hits
+
+    @cached_property
+    def _than(self) -> list[int]:
+        """Tokens of a 'than' between two things, apart from its comparative: 'how much longer does DoRA take than
+        LoRA?'."""
+        inside = {at for start, words in self.found.words.items() for at in range(start + 1, words[0].end)}
+        return [
+            at
+            for at, token in enumerate(self.tokens)
+            if token.norm in _THAN and at not in inside and self._is_thing(at + 1)
+        ]
+
+    def _is_thing(self, at: int) -> bool:
+        """Whether a device, a model or a value stands at a token, or behind small words there."""
+        while at < len(self.tokens) and at not in self.found.names and self.found.sense(at, "stop"):
+            at += 1
+        return at in self.found.names or self.found.sense(at, "value") is not None
 
     @cached_property
     def telling(self) -> frozenset[int]:
@@ -393,6 +413,7 @@ _FIGURES, _HOSTS, _HOST_MEMORY, _TO_THE_HOST = "figure", ("cpu", "cpus", "host")
 _GENERATIONS, _ALSO_OF_OTHERS = ("ndr", "hdr", "edr", "xdr"), ("tcp", "eth", "gbe")
 _ASKED_OF_SERVING = ("latency", "best", "latency.ttft_s", "latency.tpot_s", "memory.components.kv_cache",
                      "assistant", "home", "concurrency", "users")  # fmt: skip
+_THAN = ("than", "als")
 _OF_EITHER = ("stop", "at_once")
 
 

@@ -82,10 +82,13 @@ def _goes_with(first: Amount, second: Amount) -> bool:
 
 
 def _is_of_another(heard: Found, first: Amount, second: Amount) -> bool:
-    """Whether a number stands behind a field that has not the unit of another: 'rank 16 / 1.5T tokens'."""
-    if first.units or not second.units:
+    """Whether a number stands behind a field that has not the unit of another: 'rank 16 / 1.5T tokens', 'ZeRO 3, or
+    one H200'."""
+    if first.units or not (second.units or second.names):
         return False
     of = [heard.lexicon.quantities[name].of for name in heard.fields_before(first.start)]
+    if second.names:
+        return bool(of) and not (first.names or any("devices" in units for units in of))
     return bool(of) and all(unit.name not in units for units in of for unit in second.units)
 
 

@@ -386,10 +386,18 @@ def _only_chosen(found: Found, first: Thing, second: Thing) -> bool:
     return bool(between) and all(found.does(at, "or", "versus") for at in between)
 
 
+# Operators that do more than list; words between two things of a list.
+_JOINING = ("and", "or", "versus", "contrast", "correct", "swap", "refuse_right", "refuse_left")
+_FEW_BETWEEN = 4
+
+
 def _is_listed(heard: Found, first: Thing, second: Thing, inside: Set[int]) -> bool:
-    """Whether nothing but a comma stands between two things, and what belongs to the first: 'tp 2 pp 4, tp 4 pp 2'."""
-    between = [heard.text[at].text for at in range(first.end, second.start) if at not in inside]
-    return len(between) == 1 and between[0] in (",", "、", "，")
+    """Whether one comma and hardly another word stand between two things, and what belongs to the first: 'tp 2 pp 4, tp
+    4 pp 2', '2x H100 with LoRA, 4x A100 full'."""
+    between = [at for at in range(first.end, second.start) if at not in inside]
+    others = [at for at in between if heard.text[at].text not in (",", "、", "，")]
+    apart = any(heard.text[at].ends_clause or heard.does(at, *_JOINING) for at in others)
+    return len(between) == len(others) + 1 and len(others) <= _FEW_BETWEEN and not apart
 
 
 def chosen_between(found: Found, things: Sequence[Thing], refused: Iterable[int]) -> list[list[Thing]]:

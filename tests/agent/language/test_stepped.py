@@ -104,7 +104,7 @@ def test_what_is_no_language_model_is_never_a_neighbour(name: str) -> None:
 
 
 def test_a_size_that_the_named_model_has_not_is_not_passed_over() -> None:
-    assert reading("train a 1.3B on 8 A100 for 26B tokens, gpt-neox-20b style").lost == ["1.3B"]
+    assert reading("train a 5.3B on 8 A100 for 26B tokens, gpt-neox-20b style").lost == ["5.3B"]
 
 
 def test_what_was_solved_is_what_a_number_alone_sets_but_not_what_it_asks() -> None:

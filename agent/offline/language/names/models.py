@@ -234,6 +234,8 @@ def model_named(text: Sequence[Glyphs], start: int, end: int, said: str, catalog
         if token.kind == "word" and folded(token.text) != token.norm:
             # A slip of the finger that was put right.
             said = said.replace(token.text, token.norm, 1)
+            # 'The gemmas' are the family.
+            shown = said if folded(token.text) == f"{token.norm}s" else shown
     id, note, options, problem = looked_up(catalogue, "model", said)
     return Name("model", start, end, shown, id, note, options, problem, sized=sized)
 

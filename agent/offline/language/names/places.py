@@ -51,23 +51,43 @@ def _series_at(text: Sequence[Glyphs], at: int, end: int, known: Known, whole: s
     return Name("instance", at, end, series, largest.accelerator, instance=largest)
 
 
+# Providers whose names are said of much else, too.
+_ALSO_OTHERS = ("google", "one", "prime", "apple", "intel")
+
+
 def provider_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name | None:
-    found = max(walked(known.providers, text, at), default=None)
-    aliases = (
-        (word.end, one.name) for word in lexicon().at(text, at) for one in word.all("asked") if one.value == "provider"
-    )
-    end, id = found or next(aliases, (at, None))
+    end, id = _provider(text, at, known)
     if id is None or runs_on(text, end) or text[at].norm == "owned":
         return None
     common = end == at + 1 and text[at].norm in plain_words()
-    placed = at > 0 and text[at - 1].norm in lexicon().placing
+    placed = (at > 0 and text[at - 1].norm in lexicon().placing) or _is_listed_with(text, at, end, known)
     if (
         common
         and not (text[at].text[:1].isupper() and (placed or at == 0))
-        and not (placed and text[at].norm not in ("google", "one", "prime", "apple", "intel"))
+        and not (placed and text[at].norm not in _ALSO_OTHERS)
     ):
         return None
     return Name("provider", at, end, said_of(whole, text, at, end), id)
+
+
+def _provider(text: Sequence[Glyphs], at: int, known: Known) -> tuple[int, str | None]:
+    """(Token behind, provider) of the longest name of one that begins at a token."""
+    if at < 0 or at >= len(text):
+        return at, None
+    aliases = (
+        (word.end, sense.name)
+        for word in lexicon().at(text, at)
+        for sense in word.all("asked")
+        if sense.value == "provider"
+    )
+    return max(walked(known.providers, text, at), default=None) or next(aliases, (at, None))
+
+
+def _is_listed_with(text: Sequence[Glyphs], at: int, end: int, known: Known) -> bool:
+    """Whether a word of choice joins a name to another provider's: 'vast or salad'."""
+    beside = ((at - 1, at - 2), (end, end + 1))
+    others = [other for joint, other in beside if 0 <= other < len(text) and text[joint].norm in lexicon().joints]
+    return any(text[other].norm not in _ALSO_OTHERS and _provider(text, other, known)[1] for other in others)
 
 
 def place_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Name | None:

@@ -45,6 +45,9 @@ def _other_forms(name: Name, text: Sequence[Glyphs], catalogue: Catalogue) -> It
         if not (text[at].norm in lexicon().joints or text[at].text in ",/"):
             return
         looked = looked_up(catalogue, "accelerator", f"{name.id.partition('-')[0]} {text[at + 1].norm}")
+        if looked[0] is None:
+            # A 3090 has no other form.
+            return
         yield Name("accelerator", at + 1, at + 2, text[at + 1].text, *looked)
         at += 2
 

@@ -121,6 +121,9 @@ def folder_of(page: Page) -> str | None:
     return next((name.text for name in page.read.of("path") if name.text.startswith(_ROOTS)), None)
 
 
+_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "latter": -1}
+
+
 def saved_plans(page: Page) -> list[str]:
     """The saved plans that are named."""
     named = [str(name.id) for name in page.read.of("scenario")]
@@ -151,13 +154,23 @@ def scenario_of(page: Page, reading: Reading) -> dict[str, Any]:
         return {"query": words[-1]} if words and words[-1].lower() not in ("me", "it", "them") else {}
     marked = [name.strip() for name in quoted(page.read.text)]
     written = [chunk for chunk in chunks if _is_written_as_name(chunk)]
-    named = marked or new or said or written if tool == "save_scenario" else said or new or marked or written
+    placed = _saved_at_a_place(page) if tool != "save_scenario" else []
+    named = marked or new or said or written if tool == "save_scenario" else said or placed or new or marked or written
     if not named:
         return {}
     name = named[-1] if tool == "save_scenario" else named[0]
     # The gemma of 'save this as gemma-day' is no model.
     page.taken |= {page.read.tokens[at].start for at in span_of(page, name)}
     return {"name": name}
+
+
+def _saved_at_a_place(page: Page) -> list[str]:
+    """The plan that was saved at the place that is said: 'drop the first one'."""
+    match page.topic:
+        case {"saved": [_, *_] as saved}:
+            places = [place for word, place in _PLACES.items() if page.read.does(word) and place < len(saved)]
+            return [str(saved[places[0]])] if places else []
+    return []
 
 
 def quoted(text: str) -> list[str]:

@@ -119,11 +119,26 @@ def asks_how_many_of_them(page: Page) -> bool:
 
 
 def asks_what_fits(page: Page) -> bool:
-    """Whether a model is what is asked for: 'what fits on a 24 GB card?'."""
+    """Whether a model is what is asked for: 'what fits on a 24 GB card?', 'which of the Qwens fit?'."""
     named = has_model(page) or page.topic.get("spoken", {}).get("model")
+    named = named and not _asks_which_of_a_family(page)
     cards = any(row.amounts[-1].unit("bytes") for row in page.read.rows)
     devices = page.devices or page.plan.get("cluster") or cards
     return bool(devices and not named and "fit" in page.read.asked("focus") and asks_which(page.read.found))
+
+
+def _asks_which_of_a_family(page: Page) -> bool:
+    """Whether 'which' stands right before a family of models: 'which of the Qwens', 'which Gemma'."""
+    heard = page.read.found
+    families = {name.start for name in page.read.of("model") if not name.sized}
+    for at in range(len(heard.text)):
+        if sense := heard.sense(at, "which"):
+            end = sense[1]
+            while end not in families and end < len(heard.text) and heard.sense(end, "stop"):
+                end += 1
+            if end in families:
+                return True
+    return False
 
 
 def _is_all_that_is_asked(page: Page, start: int, end: int) -> bool:

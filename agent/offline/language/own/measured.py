@@ -21,6 +21,7 @@ _BATCHES = ("global_batch", "batch", "batch_tokens", "accumulation")
 _NEXT = 3
 _HOUR_S = 3600.0
 _NAMED = {"throughput.mfu": "mfu", "time.step_s": "step_s", "latency.tpot_s": "tpot_s"}
+_OF_COMPUTE = {"throughput.mfu": "mfu", "throughput.model_tflops_per_device": "tflops_per_device"}
 _SEEN = ("seen", "steps_rate", "assumed_mfu")
 # What a speed of serving is wished with.
 _WISHED = ("seen", "user_rate", "token_rate", "tpot_slo_ms")
@@ -45,8 +46,18 @@ def measured(page: Page) -> MeasuredSpeed | None:
             continue
         figure = _of_serving if page.mode == SERVING else _of_training
         if name := figure(row, named):
+            name += "_per_device" if name == "tokens_per_s" and _is_of_each_device(page, row) else ""
             return MeasuredSpeed(name, _in_units(row, name), row)
     return _of_a_run(page) if page.mode != SERVING else None
+
+
+def _is_of_each_device(page: Page, row: Row) -> bool:
+    """Whether words before a rate say that every device has it: 'each card does 6200 tokens/s', '单卡6200 tokens/s'."""
+    heard = page.read.found
+    begin = max(row.start - _REACH, 0)
+    begin = max([begin, *(at + 1 for at in range(begin, row.start) if heard.text[at].ends_clause)])
+    counted = [at for at in range(begin, row.start) if heard.has_unit(at, "devices")][:1]
+    return any(heard.does(at - 1, "per") or heard.sense(at - 1, "number") for at in counted if at > begin)
 
 
 def _of_a_run(page: Page) -> MeasuredSpeed | None:
@@ -62,6 +73,7 @@ def is_judged(page: Page, before: str | None) -> bool:
     judged = [at for at, _, name in page.read.asked_at("judged") if name == "speed"]
     judged += [at for at, _, name in page.read.asked_at("focus") if name == "why"]
     judged += page.read.does("why")
+    judged += _asked_in_another_unit(page)
     if before != RATES and not judged:
         return False
     speed = measured(page)
@@ -71,6 +83,14 @@ def is_judged(page: Page, before: str | None) -> bool:
     first = next(index for index, part in enumerate(parts) if speed.row.start in part)
     near = {at for part in parts[first : first + _NEXT] for at in part}
     return not near.isdisjoint(judged)
+
+
+def _asked_in_another_unit(page: Page) -> list[int]:
+    """Where the utilisation is asked that a measured speed comes to: 'at 20k tokens/s what MFU am I at?'."""
+    speed = measured(page) if page.mode != SERVING and not page.plan else None
+    if speed is None or speed.name in _OF_COMPUTE.values():
+        return []
+    return [at for at, _, name in page.read.asked_at("figure") if name in _OF_COMPUTE]
 
 
 def is_of_a_known_batch(page: Page) -> bool:

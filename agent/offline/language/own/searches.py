@@ -15,6 +15,8 @@ from agent.offline.language.names import head_words
 from agent.offline.language.own.limits import several_values
 from estimator.money.cost import HOURS_PER_MONTH
 from estimator.money.ownership import HOURS_PER_YEAR
+from estimator.units import BYTES_PER_GB
+from planner.partial import get
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -55,12 +57,25 @@ def figure_of(page: Page, reading: Reading) -> dict[str, Any]:
         return {"figure": (specific or [name for _, _, name in named])[0]}
     # The numbers of a first question say what is run.
     row = next(iter(page.left or [number.row for number in page.filled if page.plan]), None)
+    if row and (size := row.amounts[-1].unit("bytes")) and _is_the_cards(page, row.amounts[-1].value * size.size):
+        # 'Where do the 80 gigs go?'
+        return {"figure": "memory.per_device_bytes"}
     return {"figure": page.read.said(row.start, row.end) if row else "first"}
 
 
+def _is_the_cards(page: Page, size_bytes: float) -> bool:
+    """Whether a size is that of the plan's device."""
+    device = get(page.plan, "cluster.accelerator")
+    held = page.catalogue.memory_gb(device) if isinstance(device, str) else None
+    return bool(held) and abs(size_bytes / BYTES_PER_GB / held - 1) < _ABOUT
+
+
+# How far what is said of a card's memory may be from it.
+_ABOUT = 0.1
 _GRAMMAR = ("stop", "does", "opens", "which", "defines", "defined")
 # Senses of words of the field; of what is asked for the groups that name things, not wishes.
 _SUBJECTS = ("field", "value", "unit")
+_MACHINES = ("devices", "nodes")
 _SUBJECT_GROUPS = ("topic", "figure", "target", "network", "word_field", "strategy", "outside", "goal")
 
 
@@ -77,8 +92,11 @@ def query_of(page: Page, reading: Reading) -> dict[str, Any]:
     if told := symptoms(page.read):
         return {"query": " ".join(told)}
     heard, kept, behind = page.read.found, list[tuple[int, str]](), 0
+    # How many machines there are narrows nothing.
+    rows = [row for row in page.read.rows if row.amounts[-1].names or row.amounts[-1].unit(*_MACHINES)]
+    sizes = {at for row in rows for amount in row.amounts for at in range(amount.start, amount.number)}
     for at, token in enumerate(heard.text):
-        if at < behind:
+        if at < behind or at in sizes:
             continue
         if at in heard.words and all(sense.kind in _GRAMMAR for sense in heard.words[at][0].senses):
             behind = heard.words[at][0].end

@@ -52,6 +52,9 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
         if onto and onto[1] < len(page.read.tokens) and page.read.tokens[onto[1]].start in said:
             # 'Back to 8k' brings one thing back, not all.
             continue
+        if any(page.read.found.sense(step, "hands") for step in range(max(at - 3, 0), at)):
+            # 'Give me that back as a yaml'
+            continue
         first = page.read.does("first")
         found.append(Reference("first" if first else "before", page.read.span(at, at + 1)))
     for at in page.read.does("other")[:1]:
@@ -73,7 +76,23 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
     brought = {edit.field for edit in edits if edit.op == "set"} & {"model", *_OF_DEVICES}
     if offers and place is not None and not (picks or brought):
         found.append(Reference("offer", place=place))
+    elif place is None and (shown := _of_what_is_named(page, edits)) is not None:
+        found = [*(reference for reference in found if reference.to != "offer"), Reference("offer", place=shown)]
     return found
+
+
+_TELLING = ("accelerator", "method", "engine", "framework")
+
+
+def _of_what_is_named(page: Page, edits: Sequence[Edit]) -> int | None:
+    """Which of those that were compared has the device, the method or the program that is named, and no other has it:
+    'the A100 one looks sane, does it still work at 16k?'."""
+    told = [(ALL_PATHS[edit.field], edit.value) for edit in edits if edit.field in _TELLING and edit.op == "set"]
+    counted = any(edit.field in ("count", "nodes", "model") for edit in edits)
+    if counted or not told or page.last[0] != "compare" or page.read.does("versus", "compare", "also"):
+        return None
+    places = [place for place, offer in enumerate(page.offers) if set(told) <= set(offer.items())]
+    return places[0] if len(places) == 1 < len(page.offers) else None
 
 
 _OF_DEVICES = ("accelerator", "count", "nodes", "per_node")

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Edit
-from agent.offline.language.asking import asks, clauses
-from agent.offline.language.assign import Filled, single, strange, value_of
+from agent.offline.language.asking import asks, clauses, sentences
+from agent.offline.language.assign import Filled, fields_named, single, strange, value_of
+from agent.offline.language.devices import of_an_article
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import Found
-from agent.offline.language.mentions import Mentions
+from agent.offline.language.mentions import SERVING, TRAINING, Mentions, mode_of_field
 from agent.offline.language.relative import known_fields
 from agent.offline.language.rows import Row
 from planner.partial import DATA_SIZES, get, is_serving
@@ -61,7 +62,11 @@ def of_the_last(
         unsure = [number for number in filled if number.row.start in sentence]
         loose = [*(row for row in left if row.start in sentence), *(one.row for one in unsure)]
         bare = [row for row in loose if row.bare]
-        bare = [row for row in bare if not _stands_beside(read, row, loose, sentence)]
+        bare = [
+            row
+            for row in bare
+            if not (_stands_beside(read, row, loose, sentence) or _is_of_other_work(read, row, plan))
+        ]
         if len(bare) != 1:
             continue
         row = bare[0]
@@ -161,11 +166,29 @@ def echoed(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> tup
     for row in [*left, *unsure]:
         last, before = row.amounts[-1], read.tokens[row.start - 1].norm if row.start else ""
         plain = len(row.amounts) == 1 and not (last.units or last.names or last.per) and first.row.end <= row.start
-        if plain and (before in read.found.lexicon.placing | {"than"} or read.found.sense(row.start - 1, "onto")):
+        onto = read.found.sense(row.start - 1, "onto") or read.found.does(row.start - 1, "versus", "or")
+        if plain and (before in read.found.lexicon.placing | {"than"} or onto):
             more += [Filled(first.field, (last.value,), row, 1.0)] if strange(quantity, row) <= _UNUSUAL else []
     taken = {one.row.start for one in more}
     kept = [number for number in filled if number.row.start not in taken]
     return [*kept, *more], [row for row in left if row.start not in taken]
+
+
+def counting(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> tuple[list[Filled], list[Row]]:
+    """A number in a part of its own as how many there are of the only device, which none counts: 'on h100, 4 or 8'."""
+    named = read.of("accelerator", "instance")
+    counted = any(number.field in ("count", "nodes", "seen") for number in filled)
+    counted = counted or any(name.instance or name.count or of_an_article(read, name) for name in named)
+    if len({name.id for name in named}) != 1 or len(left) != 1 or counted:
+        return list(filled), list(left)
+    (row,) = left
+    sentence = next((part for part in sentences(read.tokens) if row.start in part), range(0))
+    beside = [at for at in _thought(read, row, sentence) if at not in range(row.start, row.end)]
+    alone = all(read.tokens[at].kind == "sign" or read.found.sense(at, "stop") for at in beside)
+    follows = any(name.end == row.start - 1 and read.tokens[name.end].kind == "sign" for name in named)
+    if not row.bare or not (alone or follows) or strange(lexicon().quantities[_DEVICES], row) > _UNUSUAL:
+        return list(filled), list(left)
+    return [*filled, Filled(_DEVICES, tuple(amount.value for amount in row.amounts), row, 1.0)], []
 
 
 def field_in(topic: Mapping[str, Any], key: str) -> str | None:
@@ -232,23 +255,32 @@ def _is_of_data(plan: Mapping[str, Any], topic: Mapping[str, Any], row: Row) -> 
 
 
 def _offered(topic: Mapping[str, Any], row: Row) -> str | None:
-    """The field of which a number was set beside others in the answer before: '32 then'."""
-    values = {(path, value) for offer in topic.get(OFFERS) or () for path, value in offer.items()}
-    fields = {path for path, _ in values}
-    return next(
-        (
-            name
-            for name, path in ALL_PATHS.items()
-            if path in fields and (path, row.amounts[-1].value) in values and name in lexicon().quantities
-        ),
-        None,
-    )
+    """The field of which a number was set beside others in the answer before ('32 then'), or in which alone these
+    differed: 'and 24?'"""
+    offers, value = topic.get(OFFERS) or (), row.amounts[-1].value
+    values: dict[str, set[Any]] = {}
+    for path, held in (pair for offer in offers for pair in offer.items()):
+        values.setdefault(path, set()).add(held)
+    differ = [path for path, held in values.items() if len(held) == len(offers) > 1]
+    names = [name for name, path in ALL_PATHS.items() if path in values and name in lexicon().quantities]
+    shown = next((name for name in names if value in values[ALL_PATHS[name]]), None)
+    another = [
+        name for name in names if differ == [ALL_PATHS[name]] and strange(lexicon().quantities[name], row) <= _UNUSUAL
+    ]
+    return shown or next(iter(another), None)
 
 
 def _stands_beside(read: Mentions, row: Row, others: Sequence[Row], sentence: range) -> bool:
     """Whether another number stands in the same part of a sentence."""
     part = _thought(read, row, sentence)
     return any(other is not row and other.start in part for other in others)
+
+
+def _is_of_other_work(read: Mentions, row: Row, plan: Mapping[str, Any]) -> bool:
+    """Whether right beside a number a field is named that only the other kind of work has: 'epochs 3' of serving."""
+    beside = [name.field for name in fields_named(read.found) if row.start == name.end or row.end == name.start]
+    modes = {mode_of_field(name) for name in beside}
+    return bool(modes) and modes == {TRAINING if is_serving(plan) else SERVING}
 
 
 def _thought(read: Mentions, row: Row, sentence: range) -> range:
@@ -278,6 +310,16 @@ def _brought_back(read: Mentions, row: Row, plan: Mapping[str, Any], topic: Mapp
         if each and value * each == get(earlier, "cluster.count") != get(plan, "cluster.count"):
             return "nodes"
     return None
+
+
+def counted_before(page: Page, edits: Sequence[Edit]) -> list[Edit]:
+    """As many of a device that is gone back to as there were: 'back to the 4090s then'."""
+    device = next((edit for edit in edits if edit.field == "accelerator" and edit.op == "set"), None)
+    if device is None or not page.read.does("back") or any(edit.field in ("count", "nodes") for edit in edits):
+        return []
+    plans: Sequence[Mapping[str, Any]] = next(map(page.topic.get, ("plans",))) or ()
+    counts = [get(plan, "cluster.count") for plan in plans if get(plan, "cluster.accelerator") == device.value]
+    return [Edit("count", "set", counts[-1], device.span)] if counts and counts[-1] else []
 
 
 def _stays(read: Mentions, row: Row) -> bool:

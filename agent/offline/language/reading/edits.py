@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
@@ -15,6 +16,7 @@ from agent.offline.language.names.known import looked_up
 from agent.offline.language.own.files import settings
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.own.weighed import weighed
+from agent.offline.language.reading.alone import counted_before
 from agent.offline.language.reading.machines import of_devices, of_hosts, of_memory, side_by_side
 from agent.offline.language.reading.models import of_models
 from agent.offline.language.reading.numbers import as_number, of_numbers
@@ -49,7 +51,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     if tool in _OF_FILES:
         page.filled = _of_jobs(page)
     said = _present(page, _said(page))
-    things = [
+    everything = things = [
         thing for thing in things_said(page.read, page.mode, page.filled) if thing.start not in page.refused.things
     ]
     methods = {at for thing in things if thing.key == "value:method" for at in (thing.start, thing.end)}
@@ -58,7 +60,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     page.named = [
         edit for _, each in said for edit in each if edit.field in ("model", "accelerator") and edit.op == "set"
     ]
-    groups = scope.alternatives(page.read.found, things, page.refused.things)
+    groups = _alternatives(page, everything)
     if tool == "compare" and not groups:
         groups = scope.chosen_between(page.read.found, things, page.refused.things)
     options: list[list[Edit]] = []
@@ -70,7 +72,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
         if number.row.start in by_start and (start := named_span(number)[0]) not in methods
     }
     if tool not in NO_OPTIONS:
-        options, together = _set_against(page, said, groups, things, by_start, tool)
+        options, together = _set_against(page, said, groups, everything, by_start, tool)
     if tool == "compare" and not options:
         options, together = _compared(page, said)
     if tool == "compare" and not options:
@@ -89,7 +91,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     options = list({str([(edit.field, edit.op, edit.value) for edit in option]): option for option in options}.values())
     edits, options = ([*edits, *options[0]], []) if len(options) == 1 else (edits, options)
     options, edits = _priced_apart(page, _as_many(page, options), edits)
-    edits = _of_memory(page, _of_form(page, edits))
+    edits = _of_memory(page, _of_form(page, [*edits, *counted_before(page, edits)]))
     changes = factors(page) + exchanged(page)
     if not options and tool not in NO_OPTIONS:
         edits += named_alone(page, [*edits, *changes])
@@ -236,6 +238,12 @@ def _each_value(page: Page, number: Filled) -> list[list[Edit]]:
     return [[Edit(number.field, "set", as_number(number.field, value), span)] for value in number.values]
 
 
+def _alternatives(page: Page, things: Sequence[scope.Thing]) -> list[list[scope.Thing]]:
+    """What words set against each other; sizes of adapters only where nothing else is."""
+    groups = scope.alternatives(page.read.found, things, page.refused.things)
+    return sorted(groups, key=lambda group: group[0].key.partition(":")[2] in _OF_ADAPTERS)
+
+
 def _set_against(
     page: Page,
     said: Sequence[tuple[int, list[Edit]]],
@@ -253,11 +261,59 @@ def _set_against(
         if priced or group[0].key in ("path", "instance") or len(group) < 2 or not all(choices):
             continue
         beside = [[by_start.get(size.start, []) for size in _beside_it(page, thing, sizes)] for thing in group]
+        for choice, parts, more in zip(choices, beside, _of_each(page, group, things), strict=True):
+            own = [part for thing in more if (part := _brought_by(thing, said))]
+            parts += [part for part in own if part is not choice and not any(part is other for other in parts)]
         options = [[*choice, *chain(*more)] for choice, more in zip(choices, beside, strict=True)]
         if len({str([(edit.field, edit.value) for edit in each]) for each in options}) > 1:
             parts = {id(part) for part in (*choices, *chain(*beside))}
             return options, {start for start, each in said if id(each) in parts}
     return [], set()
+
+
+def _of_each(page: Page, group: Sequence[scope.Thing], things: Sequence[scope.Thing]) -> list[list[scope.Thing]]:
+    """What belongs to each of several things that are set against each other: settings between it and the word that
+    does so ('ZeRO-3 with offload vs FSDP'), and what several have of their own ('fp8 with tp 4 vs bf16 with tp 8')."""
+    ends = [_end_of_side(page, first, second) for first, second in pairwise(group)]
+    last = group[-1].end
+    behind = (at for at in range(last, len(page.read.tokens)) if page.read.tokens[at].ends_clause)
+    ends.append(next(behind, len(page.read.tokens)))
+    keys = {thing.key for thing in group}
+    near = [
+        [
+            thing
+            for thing in things
+            if first.start <= thing.start < end and first.end < thing.end and thing.key not in keys
+        ]
+        for first, end in zip(group, ends, strict=True)
+    ]
+    often = Counter(key for each in near for key in {thing.key for thing in each})
+    return [
+        [thing for thing in each if often[thing.key] > 1 or (index < len(group) - 1 and _is_setting(thing))]
+        for index, each in enumerate(near)
+    ]
+
+
+def _end_of_side(page: Page, first: scope.Thing, second: scope.Thing) -> int:
+    """The token that parts a thing from the next one that it is set against: a word of choice, else a comma."""
+    between = range(first.end, second.start)
+    chosen = (at for at in between if page.read.found.does(at, "or", "versus"))
+    commas = (at for at in between if page.read.tokens[at].ends_clause)
+    return next(chosen, next(commas, second.start))
+
+
+def _brought_by(thing: scope.Thing, pieces: Sequence[tuple[int, list[Edit]]]) -> list[Edit] | None:
+    """What a thing sets."""
+    name = thing.key.rpartition(":")[2]
+    inside = (each for start, each in pieces if thing.start <= start < thing.end)
+    return next((each for each in inside if any(edit.field == name for edit in each)), None)
+
+
+def _is_setting(thing: scope.Thing) -> bool:
+    """Whether a thing is a setting of a run, and neither its machines nor what it is a run of."""
+    kind, _, name = thing.key.partition(":")
+    path = ALL_PATHS.get(name, "")
+    return path.startswith(("layout.", "workload.lora.")) or (kind == "value" and path.startswith("workload."))
 
 
 def _beside_it(page: Page, thing: scope.Thing, sizes: Mapping[int, scope.Thing]) -> list[scope.Thing]:
@@ -360,7 +416,7 @@ def _once(edits: Sequence[Edit], corrected: int | None, turned: int | None) -> l
 
 def _settled(page: Page, edits: Sequence[Edit], tool: str | None) -> list[Edit]:
     """Each field set once; what numbers of a run say otherwise is lost."""
-    kept = _once(edits, _first(page, "correct", "swap"), _first(page, "contrast"))
+    kept = _once(edits, _first(page, "correct", "swap"), _first(page, "contrast", "tries"))
     page.lost += _contradicted(page, edits, kept) if tool in _OF_A_RUN else []
     return kept
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.offline.language.applied import is_made
-from agent.offline.language.asking import sentences
+from agent.offline.language.asking import asks, sentences
 from agent.offline.language.assign import Filled
 from agent.offline.language.devices import Devices
 from agent.offline.language.lexicon import lexicon
@@ -412,10 +412,13 @@ def _as_spent(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[li
 _ANOTHER_BUDGET = 10.0
 
 
-def as_budget(filled: Sequence[Filled], plan: Mapping[str, Any]) -> list[Filled]:
+def as_budget(read: Mentions, filled: Sequence[Filled], plan: Mapping[str, Any]) -> list[Filled]:
     """A number alone that would be a length which the plan has not, as money, where money is all that limits it:
     'what if we had 60k' of $40,000."""
     budget = get(plan, "goal.budget_usd")
+    if budget and not asks(read.found, []):
+        # 'Boss gave me another 2k'
+        filled = [replace(each, field="budget_usd") if each.field == "more_usd" else each for each in filled]
     lengths = [get(plan, ALL_PATHS[name]) for name in ("seq_len", "max_context", "input_len")]
     if not budget or any(lengths):
         return list(filled)

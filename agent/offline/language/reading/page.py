@@ -18,7 +18,7 @@ from agent.offline.language.features.mode import Context
 from agent.offline.language.labelled import all_of_them, called
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
 from agent.offline.language.own.measured import MeasuredSpeed
-from agent.offline.language.reading.alone import corrected, echoed, of_the_last, put_instead
+from agent.offline.language.reading.alone import corrected, counting, echoed, of_the_last, put_instead
 from agent.offline.language.reading.groups import is_of_rl
 from agent.offline.language.reading.meant import (
     as_budget,
@@ -202,9 +202,10 @@ def understood(
     filled, left = assigned(read.found, rest, mode, likely(read, plan, mode))
     filled += halves
     filled, left = priced(read, filled, left, topic)
-    filled = as_budget(filled, plan)
+    filled = as_budget(read, filled, plan)
     filled, left = corrected(read, *put_instead(read, filled, left))
     filled, left = of_the_last(read, filled, left, plan, topic) if plan else echoed(read, filled, left)
+    filled, left = counting(read, filled, left)
     first = Assigned(filled, left)
     if learnt:
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))

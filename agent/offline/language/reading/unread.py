@@ -146,6 +146,8 @@ def _factors(page: Page) -> list[tuple[int, int]]:
     for at in [] if page.plan else read.does(*FACTORS):
         end = read.found.does(at, *FACTORS) or at
         goes_on = end < len(read.tokens) and not read.tokens[end].ends_clause
+        # 'As a third'
+        goes_on = goes_on and not any(read.found.does(step, "also") == end for step in range(max(at - 1, 0), at))
         whole = read.found.words[at][0].end == end and taken.isdisjoint(range(at, end))
         if goes_on and whole and not (spans and at < spans[-1][1]):
             spans.append((at, end))
@@ -157,8 +159,8 @@ def lost_words(page: Page, tool: str | None = None) -> list[str]:
     # 'From 8 -> 512' is about 512.
     left = [row for row in page.left if not _leads_on(page, row)]
     found = [page.read.said(row.start, row.end) for row in left]
-    # 'Don't save it yet'
-    refused = () if tool in ROWS else page.refused.unread
+    # 'Don't save it yet', 'drop the first one'
+    refused = () if tool in (*ROWS, "delete_scenario") else page.refused.unread
     found += [page.read.said(start, end) for start, end in (*refused, *page.lost)]
     # 'Sweep it, doubling' is no change.
     found += [page.read.said(start, end) for start, end in (() if tool in ("sweep", *FREE) else _factors(page))]
