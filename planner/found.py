@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.partial import get, is_serving
 from planner.results import BestParallelism
-from planner.serving.results import BestServing
+from planner.serving.results import BestServing, SizedServing
 
 # The rest of a layout follows from the devices.
 _TRAINING = (
@@ -21,8 +21,14 @@ _SERVING = (
 )  # fmt: skip
 
 
-def chosen(search: BestParallelism | BestServing) -> dict[str, Any]:
+def chosen(search: BestParallelism | BestServing | SizedServing) -> dict[str, Any]:
     """{path: value} of the best that was found; nothing where it does not fit."""
-    fits = search.best.fits if isinstance(search, BestServing) else search.feasible > 0
+    match search:
+        case BestServing():
+            fits = search.best.fits
+        case SizedServing():
+            fits = search.best is not None
+        case _:
+            fits = search.feasible > 0
     paths = (_SERVING if is_serving(search.plan) else _TRAINING) if fits else ()
     return {path: value for path in paths if (value := get(search.plan, path)) is not None}

@@ -15,7 +15,7 @@ from planner.found import chosen
 from planner.partial import get, is_serving
 from planner.requests import ALL_PATHS
 from planner.results import BestParallelism
-from planner.serving.results import BestServing
+from planner.serving.results import BestServing, SizedServing
 
 if TYPE_CHECKING:
     from planner.files.importing import ImportedConfig
@@ -61,7 +61,8 @@ def settled(
 
 def searched(outcomes: list[Outcome]) -> dict[str, Any]:
     """The best layout or deployment that a search found, for what is asked next."""
-    search = result_of(outcomes, BestServing) or result_of(outcomes, BestParallelism)
+    kinds = (BestServing, BestParallelism, SizedServing)
+    search = next((result for kind in kinds if (result := result_of(outcomes, kind)) is not None), None)
     offer = chosen(search) if search is not None else {}
     return {"offers": [offer], "best": 0, "found": True} if offer else {}
 

@@ -55,7 +55,6 @@ class TurnWork:
     limit: dict[str, Any] | None = None
     sweep: dict[str, Any] | None = None
     choices: dict[str, list[Any]] = field(default_factory=dict)
-    framework: str | None = None
     frameworks: list[str] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
     format_open: bool = False

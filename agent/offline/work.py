@@ -113,7 +113,6 @@ def work_of(
         return _limit_of_each(plan, question.limit, options)
     targets = _targets(reading.own.get("targets", []), plan, catalogue)
     refused = left_out.get("framework", [])
-    framework = of_training.file_framework(plan, question.intents, targets)
     insists = "write" in question.intents and "write" in turn.topic.get("intents", ())
     needs = "need" in question.intents and not get(plan, "cluster.accelerator")
     return {
@@ -123,7 +122,6 @@ def work_of(
         "limit": question.limit,
         "sweep": question.sweep,
         "choices": common_left | question.choices if serving else {},
-        "framework": framework if framework not in refused else None,
         "frameworks": frameworks(plan, refused),
         "methods": _methods(turn, plan, reading, left_out.get("method", ())),
         "format_open": _is_format_open(turn, plan, reading),

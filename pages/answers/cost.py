@@ -227,8 +227,9 @@ def _chosen(cost: CostEstimate) -> ProviderCost | None:
     )
 
 
-def first(cost: CostEstimate) -> str:
-    """What a deployment costs, in a sentence; of so many requests for all of them."""
+def first(cost: CostEstimate, asked: Sequence[str] = ()) -> str:
+    """What a deployment costs, in a sentence, the figure that was `asked` first; of so many requests for all of
+    them."""
     if cost.usd is None:
         return f"{unpriced(cost)}."
     if _whole_run(cost):
@@ -236,8 +237,11 @@ def first(cost: CostEstimate) -> str:
     per_token, per_month = cost.usd_per_million_output_tokens, cost.usd_per_month
     if per_token is None or cost.usd_per_hour is None or per_month is None:
         return ""
-    span = f"an hour{' of use' if cost.price == 'owned' else ''}, {figures.usd(per_month)} a month"
-    return f"{figures.usd(per_token)} per million output tokens{_how(cost)}: {figures.usd(cost.usd_per_hour)} {span}."
+    per_hour = f"{figures.usd(cost.usd_per_hour)} an hour{' of use' if cost.price == 'owned' else ''}"
+    month, tokens = f"{figures.usd(per_month)} a month", f"{figures.usd(per_token)} per million output tokens"
+    if "usd_per_month" in asked and "usd_per_million_tokens" not in asked:
+        return f"{month}{_how(cost)}: {per_hour}, {tokens}."
+    return f"{tokens}{_how(cost)}: {per_hour}, {month}."
 
 
 def over(cost: CostEstimate, most_usd: float | None) -> str:

@@ -280,11 +280,11 @@ def serving(
 
 
 def priced_first(
-    head: Block, rest: Sequence[Block], bill: CostEstimate, most_usd: float | None
+    head: Block, rest: Sequence[Block], bill: CostEstimate, most_usd: float | None, asked: Sequence[str] = ()
 ) -> tuple[Block, list[Block]]:
     """The first line of a deployment with what it costs before how it serves, unless something hurts; `most_usd` is
-    what a million output tokens may cost."""
-    text, all_requests = money.first(bill), Prose(money.of_all_requests(bill))
+    what a million output tokens may cost, `asked` are the figures that were named."""
+    text, all_requests = money.first(bill, asked), Prose(money.of_all_requests(bill))
     if not (isinstance(head, Headline) and head.good and text):
         return head, list(rest)
     over = money.over(bill, most_usd)

@@ -82,7 +82,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
             # The changes that gain most stand at first, and all of them behind.
             rest, decisive = lead.short([*rest, *helps[1:]], len(rest)), []
         if bill and (work.intents[:1] == ["cost"] or cost.of_all_requests(bill)):
-            head, rest = lead.priced_first(head, rest, bill, most_usd)
+            head, rest = lead.priced_first(head, rest, bill, most_usd, work.figures)
         if bill and search and isinstance(head, Headline) and head.good:
             head = replace(head, text=f"{cost.cheaper_tokens(bill, search)} {head.text}".strip())
         first = with_named(_with_carbon(head, bill, work.figures), [estimate], work.figures)
@@ -90,7 +90,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
     bills = cost.serving(bill, most_usd) if bill else []
     if estimate and estimate.memory.fits and not bill:
         bills = [cost.deployment(estimate.cost, most_usd)]
-    told = cost.first(bill) if bill else ""
+    told = cost.first(bill, work.figures) if bill else ""
     is_told = sized is not None or (bool(told) and any(told in row.text for row in blocks if isinstance(row, Headline)))
     if (most_usd or "cost" in intents) and not is_told:
         # What is asked first is told right behind the verdict.

@@ -55,8 +55,6 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
         if not outcomes:
             return [("sweep", arguments | {"field": "workload.framework", "values": work.frameworks})]
         arguments["framework"] = chosen_framework(outcomes) or work.frameworks[0]
-    elif work.framework:
-        arguments["framework"] = work.framework
     # What would make it faster is a question about this run, not about the layouts that it was chosen from.
     faster = {"improvements": True} if "faster" in intents else {}
     first = "best_parallelism" if intents & {"layout", "why"} and not faster else "estimate_training"
@@ -197,17 +195,3 @@ def _carry(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     if arguments.get("framework") == "auto":
         arguments = {name: value for name, value in arguments.items() if name != "framework"}
     return {name: value for name, value in chosen.items() if value is not None} | dict(arguments)
-
-
-def file_framework(plan: Mapping[str, Any], intents: list[str], targets: list[str]) -> str | None:
-    """The framework to estimate for when files are asked for without naming any.
-
-    The default files are for LlamaFactory with DeepSpeed, which pretraining on several devices would otherwise not be
-    estimated with.
-    """
-    arguments = flat(plan)
-    if not {"write", "render"} & set(intents) or set(targets) - {"slurm"} or "framework" in arguments:
-        return None
-    split = any(arguments.get(name, 1) > 1 for name in ("tp", "pp", "cp", "ep"))
-    several = arguments.get("count", 1) > 1
-    return "deepspeed" if arguments.get("stage") == "pretrain" and several and not split else None

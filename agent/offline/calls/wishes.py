@@ -41,7 +41,7 @@ def of_hardware(own: Mapping[str, Any]) -> bool:
 
 def settles(tool: str, own: Mapping[str, Any]) -> set[str]:
     """Plan paths of the essentials that the tool can do without."""
-    if tool in FREE or tool == "read_run":
+    if tool in FREE or tool == "read_run" or (tool == "rate_run" and "run" in own):
         return set(_ESSENTIAL)
     over = own.get("over") or {}
     rows = own.get("scenarios") or []
@@ -69,7 +69,7 @@ def arguments(
 ) -> dict[str, Any]:
     """All arguments of the call. `messages` is the conversation, for figures that are named by their value."""
     own = dict(own)
-    if tool in FREE:
+    if tool in FREE or (tool == "rate_run" and "run" in own):
         return own
     arguments = flat(plan)
     if is_serving(plan):

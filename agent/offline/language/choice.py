@@ -126,7 +126,7 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "find_limit"
     if len(set(saved_plans(page))) > 1 and sure not in _OF_SCENARIOS:
         return "diff_scenarios"
-    if (weighed(page) and sure not in ("explain", "rate_run")) or is_of_what_was(page):
+    if (weighed(page) and sure not in ("explain", "rate_run")) or is_of_what_was(page) or _sets_another_beside(page):
         return "compare"
     if "sweep" in wishes and listed(page):
         return "sweep"
@@ -191,6 +191,14 @@ def is_of_what_was(page: Page) -> bool:
         # How many there are was found for each, not said.
         return False
     return bool(page.plan and several and points and better and not read.names)
+
+
+def _sets_another_beside(page: Page) -> bool:
+    """Whether what there is is set against another thing: 'which costs less, that or full?'"""
+    heard, things = page.read.found, {value.start for value in page.kept} | {name.start for name in page.read.names}
+    choices = page.read.does("or", "versus") if page.plan else []
+    pointed = page.read.does("it")
+    return any(heard.does(at, "it") == choice and choice + 1 in things for choice in choices for at in pointed)
 
 
 def _goes_on(page: Page, tool: str, share: float, before: str | None) -> bool:

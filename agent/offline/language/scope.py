@@ -148,7 +148,10 @@ def _supposes_it(heard: Found, at: int) -> bool:
 
 
 def _refuses_nothing(found: Found, at: int, end: int) -> bool:
-    """Whether a refusal is a part of words that refuse nothing: 'no idea', 能不能 (whether one can), 'it won't do'."""
+    """Whether a refusal is a part of words that refuse nothing: 'no idea', 能不能 (whether one can), 'it won't do', or
+    asks for a yes: 'that's low, no?'."""
+    if at > 0 and end < len(found.text) and found.text[end].text in "?？" and found.does(at - 1, "it") is None:
+        return True
     longest = found.words[at][0]
     asked = any(sense.value == "focus" for sense in longest.all("asked"))
     # 'Never mind'

@@ -9,6 +9,7 @@ from itertools import pairwise
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.names.cards import card_at
+from agent.offline.language.names.history import runs_in
 from agent.offline.language.names.known import Known, Name, known_names, looked_up
 from agent.offline.language.names.models import model_at, of_a_fine_tune
 from agent.offline.language.names.places import instance_at, paths_in, place_at, provider_at, saved_in
@@ -22,7 +23,7 @@ _NEAR = 4
 def names(text: Sequence[Glyphs], whole: str, catalogue: Catalogue) -> list[Name]:
     """Names in the order of the text; none overlap, longer ones win."""
     known = known_names(catalogue)
-    found = [*paths_in(text, whole), *saved_in(text, whole)]
+    found = [*paths_in(text, whole), *saved_in(text, whole), *runs_in(text, whole)]
     taken = {at for name in found for at in range(name.start, name.end)}
     at = 0
     while at < len(text):

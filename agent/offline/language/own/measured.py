@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent.offline.language.asking import sentences
 from agent.offline.language.assign import single
 from agent.offline.language.mentions import SERVING
+from agent.offline.language.reading.observed import is_observed
 from agent.offline.language.rows import Row
 
 if TYPE_CHECKING:
@@ -48,7 +49,15 @@ def measured(page: Page) -> MeasuredSpeed | None:
         if name := figure(row, named):
             name += "_per_device" if name == "tokens_per_s" and _is_of_each_device(page, row) else ""
             return MeasuredSpeed(name, _in_units(row, name), row)
-    return _of_a_run(page) if page.mode != SERVING else None
+    return _of_a_run(page) if page.mode != SERVING else _told_alone(page)
+
+
+def _told_alone(page: Page) -> MeasuredSpeed | None:
+    """A number alone that is told to be seen of a deployment: its tokens a second, as those of the answer before."""
+    rows = [*page.left, *(number.row for number in page.filled if number.field == "seen")]
+    bare = [row for row in rows if row.bare and len(row.amounts) == 1 and is_observed(page.read, row)]
+    told = page.plan and len(bare) == 1 and page.read.asked("judged")
+    return MeasuredSpeed("tokens_per_s", bare[0].amounts[0].value, bare[0]) if told else None
 
 
 def _is_of_each_device(page: Page, row: Row) -> bool:
@@ -74,6 +83,10 @@ def is_judged(page: Page, before: str | None) -> bool:
     judged += [at for at, _, name in page.read.asked_at("focus") if name == "why"]
     judged += page.read.does("why")
     judged += _asked_in_another_unit(page)
+    if page.read.of("run"):
+        # 'Is run 29e48b7797 good?'
+        rated = any(token.norm in page.read.found.lexicon.rating for token in page.read.tokens[:3])
+        return bool(judged or page.read.asked("judged") or rated)
     if before != RATES and not judged:
         return False
     speed = measured(page)

@@ -108,6 +108,8 @@ def edits_left(page: Page, tool: str | None, edits: list[Edit], own: Mapping[str
 
 
 def _speed_of(page: Page, reading: Reading) -> dict[str, Any]:
+    if named := page.read.of("run"):
+        return {"run": named[0].id}
     return {page.speed.name: page.speed.value} if page.speed else {}
 
 

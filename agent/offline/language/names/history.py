@@ -1,0 +1,44 @@
+"""Runs of one's own history, named by their id or their name, or as the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.offline.language.lexicon import lexicon
+from agent.offline.language.names.known import Name, said_of
+from agent.offline.language.tokens import Glyphs
+from estimator.errors import PlanError
+from measure.history.store import find, runs
+
+# Tokens of an id or a name, words that may stand behind 'my last', and the shortest that is looked up.
+_MOST_TOKENS, _SHORTEST = 9, 4
+
+
+def runs_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
+    """'Is run 29e48b7797 good?', 'rate run llama-lora-3', 'is my last run ok?'. The history is looked up only where a
+    word for a run stands beside what is no word of the field."""
+    for at in range(len(text)):
+        if not any(word.get("run_of_ones_own") for word in lexicon().at(text, at)):
+            continue
+        if at and text[at - 1].norm in lexicon().newest and (last := runs()):
+            yield Name("run", at - 1, at + 1, said_of(whole, text, at - 1, at + 1), last[-1].id)
+        elif (end := _chunk_end(text, at + 1)) and (id := _known(said_of(whole, text, at + 1, end))):
+            yield Name("run", at + 1, end, said_of(whole, text, at + 1, end), id)
+
+
+def _chunk_end(text: Sequence[Glyphs], start: int) -> int | None:
+    """Where what is written in one piece ends, if that is a name or an id: it has a digit or a hyphen in it."""
+    end = start + 1
+    while end < min(len(text), start + _MOST_TOKENS) and not text[end].space and not text[end].ends_clause:
+        end += 1
+    chunk = text[start:end]
+    marked = any(token.kind == "number" for token in chunk) or len(chunk) > 1
+    words = any(token.kind == "word" for token in chunk) or (chunk and len(chunk[0].norm) > _SHORTEST)
+    return end if marked and words else None
+
+
+def _known(name: str) -> str | None:
+    try:
+        return find(name).id if len(name) >= _SHORTEST else None
+    except PlanError:
+        return None
