@@ -139,7 +139,7 @@ def _name(name: str, serving: bool) -> str:
 def _possible(patch: Patch, edit: Edit, text: str) -> bool:
     """Whether the Plan takes what is set; else it is asked, or said where it is of the other kind of work."""
     name, value, serving = edit.field, edit.value, is_serving(patch.plan)
-    elsewhere = name in _ELSEWHERE[serving] or not _meanings(patch.plan, name)
+    elsewhere = name in _ELSEWHERE[serving] or (name in MEANT and not _meanings(patch.plan, name))
     if elsewhere or name in (ONLY_TRAINING if serving else ONLY_SERVING):
         patch.notes.append(f"{said_words(edit, text)} is of {'training' if serving else 'serving'}, so it is not used")
         return False

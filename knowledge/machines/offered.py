@@ -39,13 +39,15 @@ def rented(name: str, names: NameCatalogue) -> Match[str] | None:
 
 def is_rented(text: str) -> bool:
     """Whether a cloud calls a machine so."""
-    return any(instance == text.strip().casefold() for instance, _, _ in _instances())
+    return text.strip().casefold() in {instance for instance, _, _ in _instances()}
 
 
 def machines_called(text: str) -> str:
     """'trn2.48xlarge of AWS has 16': the largest of the machines whose series is called so; '' where none is."""
     name = text.strip().casefold()
-    sizes = [row for instance, _, row in _instances() if name == instance.partition(".")[0] != instance]
+    sizes = [
+        row for instance, _, row in _instances() if name in instance and name == instance.partition(".")[0] != instance
+    ]
     if not sizes:
         return ""
     row = max(sizes, key=lambda row: int(row["count_per_node"]))

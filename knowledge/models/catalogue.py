@@ -171,7 +171,7 @@ _OTHER_SHAPE = re.compile(
 
 
 _SIZED_END = re.compile(rf"(?i)\d[bm](-({'|'.join(sorted(_CHAT_MARKS))}))?$")
-_OF_ANOTHER = 0.5
+SCORE_OF_A_TUNE = 0.5
 """Score of a name that nothing is called, taken for the model that it holds."""
 
 
@@ -264,7 +264,7 @@ def _named(known: _KnownModels, name: str) -> Match[str]:
         if not is_open or not (id := _of_tuner(known, name)):
             raise
         sentence = f"{name!r} read as {id}, whose name it holds: what was made of it is not in the catalogue"
-        return Match(id, sentence, _OF_ANOTHER, lacking=model_form(name).formats)
+        return Match(id, sentence, SCORE_OF_A_TUNE, lacking=model_form(name).formats)
 
 
 def _of_tuner(known: _KnownModels, name: str) -> str | None:

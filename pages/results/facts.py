@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from estimator.money.cost import HOURS_PER_MONTH
 from estimator.money.ownership import HOURS_PER_YEAR
-from knowledge.figures import NONE, count, hours, known, label, number, percent, shown, usd, whole
+from knowledge.figures import NONE, count, gib, hours, known, label, number, percent, shown, usd, whole
 from pages.blocks import Block, Headline, Prose, Table, value_of
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
@@ -75,7 +75,7 @@ def _images(row: ModelDescription) -> str:
 _MODEL: tuple[Column, ...] = (
     "family", ("architecture of", lambda row: row.shares or NONE), ("parameters", _exactly),
     "embedding_parameters", "weights_bytes_bf16",
-    ("published in", "weight_format"), ("weights as published", "weights_bytes"), ("images", _images),
+    ("published in", "weight_format"), ("as published", lambda row: gib(row.weights_bytes)), ("images", _images),
     "layers", "hidden",
     "ffn_width", ("experts", _experts), ("heads", _heads),
     ("KV cache per token", lambda row: f"{shown('kv_bytes_per_token', row.kv_bytes_per_token)} in 16 bits"),

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from knowledge.machines.counted import find_devices
 from planner.requests import FLAT_PATHS, of_scenario
 
 
@@ -58,6 +57,8 @@ class PortfolioRequest(BaseModel):
     @classmethod
     def _with_count(cls, data: Any) -> Any:
         """Takes the number in the accelerator's name ("64xh100") where none stands beside it. Raises PlanError."""
+        from knowledge.machines.counted import find_devices  # loads NumPy
+
         match data:
             case {"count": int() | float() | str()}:
                 return data

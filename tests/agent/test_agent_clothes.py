@@ -92,12 +92,12 @@ def test_clothes_do_not_make_the_question(clothes: str) -> None:
     [
         ("QLORA LLAMA 3.3 70B ON 2X4090", [("rtx-4090", 2)]),
         ("DOES QWEN3-32B FIT ON 16 H100S?", [("h100-sxm", 16)]),
-        ("LORA OF LLAMA-3.1-8B ON AN L40S", [("l40s", None)]),
+        ("LORA OF LLAMA-3.1-8B ON AN L40S", [("l40s", 1)]),
         ("2xp5.48xlarge, llama-3.1-70b lora", [("h100-sxm", 16)]),
         ("qlora llama 3.3 70b on 2 NVIDIA L40S", [("l40s", 2)]),
         ("qlora llama 3.1 8b on 2 NVIDIA 4090", [("rtx-4090", 2)]),
         ("gemma-2-27b lora on 4 H100s NVL", [("h100-nvl", 4)]),
-        ("qwen3-4b full on a 48gb l40s", [("l40s", None)]),
+        ("qwen3-4b full on a 48gb l40s", [("l40s", 1)]),
     ],
 )
 def test_names_in_capitals_and_behind_a_count(words: str, devices: list[tuple[str, int | None]]) -> None:

@@ -278,7 +278,8 @@ def _is_of_practice(page: Page) -> bool:
     """Whether a setting is asked about, and no run is known that has it: 'is PCIe enough for LoRA on two cards?'."""
     settings = page.read.networks or any(value.field not in _KINDS_OF_WORK for value in page.kept)
     known = page.plan or has_model(page) or page.devices or "model" in page.topic.get("spoken", {})
-    return bool(settings) and not known and asks(page.read.found, [])
+    figure = {"time", "run", "cost", "throughput"} & set(page.read.asked("focus"))
+    return bool(settings) and not (known or figure) and asks(page.read.found, [])
 
 
 def _instead_of_advice(page: Page) -> str | None:

@@ -6,7 +6,7 @@ import re
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference
-from knowledge.models.catalogue import find_model
+from knowledge.models.catalogue import SCORE_OF_A_TUNE, find_model
 from knowledge.models.naming import model_form, own_mix
 from launchers.engines.reading import begin, settings_of
 from launchers.reading.commands import Console
@@ -121,24 +121,25 @@ def gguf(item: Item, file: Item | None, findings: Findings) -> None:
     if known is None:
         findings.block("model", item, "the name is that of no model in the catalogue")
         return
-    model, left = known
-    if left:
+    model, is_tune = known
+    if is_tune:
         findings.warn(f"{item.origin}: {stem} is taken to have the shape of {model}, as its name begins")
     findings.put("model", model, item)
 
 
-def _checkpoint(name: str) -> tuple[str, str] | None:
+def _checkpoint(name: str) -> tuple[str, bool] | None:
     """The catalogue's model that a name is of, or begins with where words without a number follow (what somebody
-    trained on calls its own: Qwen3.6-27B-heretic), and those words."""
+    trained on calls its own: Qwen3.6-27B-heretic), and whether it is such a one."""
     words = re.split(r"([-_. ])", name)
     for end in range(len(words), 0, -2):
         left = "".join(words[end:])
         if re.search(r"\d|moe|prun", left, re.IGNORECASE) or end < 3:
             return None
         try:
-            return find_model("".join(words[:end])).value.id, left.strip("-_. ")
+            match = find_model("".join(words[:end]))
         except PlanError:
             continue
+        return match.value.id, bool(left.strip("-_. ")) or match.score <= SCORE_OF_A_TUNE
     return None
 
 

@@ -236,7 +236,7 @@ def test_models_that_only_papers_describe_are_for_pretraining() -> None:
     [
         {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 1, "goal": "seq_len"},
         {"model": "meta-llama/Llama-3.1-70B", "accelerator": "h100-sxm", "count": 1, "goal": "micro_batch"},
-        {"accelerator": "t4", "count": 1, "goal": "model", "family": "pythia", "seq_len": 2_000_000},
+        {"accelerator": "t4", "count": 1, "goal": "model", "family": "llama", "seq_len": 2_000_000},
         {"model": "meta-llama/Llama-3.1-405B", "accelerator": "t4", "goal": "devices", "framework": "ddp"},
     ],
     ids=lambda arguments: arguments["goal"],
