@@ -205,3 +205,8 @@ def test_what_is_given_back_stays_as_it_is(verb: str) -> None:
 def test_money_on_top_is_a_larger_budget() -> None:
     *_, end = scoring.talk(["qlora llama 70b on 2 a100, budget $1000", "boss gave me another 2k"])
     assert end.plan["goal"]["budget_usd"] == 3000
+
+
+def test_machines_of_so_many_are_those_to_scale_to() -> None:
+    name, own = last("does qwen2.5-72b pretraining still scale well at 16 nodes of 8 h200")
+    assert (name, own["nodes"]) == ("project_scaling", 16)

@@ -33,8 +33,7 @@ _BITS = 2
 def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue, whole: str) -> Name | None:
     exact = max((name for name in walked(known.models, text, at) if not _ends_counting(text, name[0])), default=None)
     head = text[at].norm
-    if head in makers() and any(walked(known.accelerators, text, at + 1)):
-        # 'NVIDIA A100-SXM4-80GB'
+    if _is_a_card(text, at, known, exact[0] if exact else at + 1):
         return None
     if head in lexicon().particular and at + 1 < len(text) and text[at + 1].space and text[at + 1].norm in known.heads:
         # 'Distill Llama 70B into an 8B'
@@ -74,6 +73,13 @@ def model_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue
     if sized and (head not in plain_words() or any(text[one].joins for one in range(at + 1, end))):
         return model_named(text, start, end, turned or said_of(whole, text, at, end), catalogue, whole)
     return None
+
+
+def _is_a_card(text: Sequence[Glyphs], at: int, known: Known, end: int) -> bool:
+    """Whether a device is named that no shorter model is: 'NVIDIA A100-SXM4-80GB', the 'my-h100' of somebody who has a
+    model 'my-8b', too."""
+    cards = [stop for stop, _ in walked(known.accelerators, text, at)]
+    return max(cards, default=0) > end or (text[at].norm in makers() and any(walked(known.accelerators, text, at + 1)))
 
 
 def _ends_counting(text: Sequence[Glyphs], end: int) -> bool:

@@ -308,6 +308,8 @@ def _ranges(page: Page) -> Iterator[tuple[str, list[Any]]]:
 
 def scaling_of(page: Page, reading: Reading) -> dict[str, Any]:
     nodes = [int(value) for number in page.filled if number.field in ("nodes",) for value in number.values]
+    # '16 nodes of 8 H200'
+    nodes += [device.nodes for device in page.devices if device.nodes]
     own: dict[str, Any] = {}
     if len(nodes) == 1:
         own["nodes"] = nodes[0]
