@@ -416,7 +416,7 @@ def _added(reading: Reading, own: Mapping[str, Any]) -> Changed | None:
     edits = [edit for edit in reading.edits if edit.op == "set" and edit.field in fields]
     also = any(reference.to == "also" for reference in reading.refs)
     also = also or (reading.act != "change" and asks(reading) and _is_another(reading, own))
-    also = also and not reading.options
+    also = also and not (reading.options or any(reference.to == "offer" for reference in reading.refs))
     return {edits[0].field: edits[0].value} if also and len(edits) == len(reading.edits) == 1 else None
 
 

@@ -210,3 +210,11 @@ def test_money_on_top_is_a_larger_budget() -> None:
 def test_machines_of_so_many_are_those_to_scale_to() -> None:
     name, own = last("does qwen2.5-72b pretraining still scale well at 16 nodes of 8 h200")
     assert (name, own["nodes"]) == ("project_scaling", 16)
+
+
+def test_a_side_that_is_taken_is_no_more_beside_itself() -> None:
+    *_, end = scoring.talk(
+        ["compare 4 h20 fp8 or 8 a800 bf16 for serving qwen2.5-72b, 50 clients", "那就用H20，一个月要多少钱"]
+    )
+    own = end.calls[-1].arguments
+    assert (end.calls[-1].name, own["accelerator"], own["count"]) == ("estimate_cost", "h20", 4)
