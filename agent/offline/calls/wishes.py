@@ -39,9 +39,14 @@ def of_hardware(own: Mapping[str, Any]) -> bool:
     return any("accelerator" in scenario or "plan" in scenario for scenario in own.get("scenarios") or ())
 
 
+def _brings_its_plan(tool: str, own: Mapping[str, Any]) -> bool:
+    """Whether a question is about no plan, or about that of a run of the history."""
+    return tool in FREE or (tool == "rate_run" and "run" in own)
+
+
 def settles(tool: str, own: Mapping[str, Any]) -> set[str]:
     """Plan paths of the essentials that the tool can do without."""
-    if tool in FREE or tool == "read_run" or (tool == "rate_run" and "run" in own):
+    if _brings_its_plan(tool, own) or tool == "read_run":
         return set(_ESSENTIAL)
     over = own.get("over") or {}
     rows = own.get("scenarios") or []
@@ -69,7 +74,7 @@ def arguments(
 ) -> dict[str, Any]:
     """All arguments of the call. `messages` is the conversation, for figures that are named by their value."""
     own = dict(own)
-    if tool in FREE or (tool == "rate_run" and "run" in own):
+    if _brings_its_plan(tool, own):
         return own
     arguments = flat(plan)
     if is_serving(plan):

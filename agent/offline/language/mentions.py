@@ -232,9 +232,6 @@ class Mentions:
                 continue
             if name == "most" and self._than:
                 continue
-            # 'How many hours a month' asks for no month's price.
-            if name == "usd_per_month" and at and self.found.has_unit(at - 1, "time"):
-                continue
             # The host of 'host memory' is no verb, the kv of 'kv heads' no cache, 'save every 500 steps' no file.
             if place and (group in ("mode", "figure") or (name == "write" and self._names_a_field(at))):
                 continue

@@ -320,9 +320,11 @@ def counted_before(page: Page, edits: Sequence[Edit]) -> list[Edit]:
     device = next((edit for edit in edits if edit.field == "accelerator" and edit.op == "set"), None)
     if device is None or not page.read.does("back") or any(edit.field in ("count", "nodes") for edit in edits):
         return []
-    plans: Sequence[Mapping[str, Any]] = next(map(page.topic.get, ("plans",))) or ()
-    counts = [get(plan, "cluster.count") for plan in plans if get(plan, "cluster.accelerator") == device.value]
-    return [Edit("count", "set", counts[-1], device.span)] if counts and counts[-1] else []
+    match page.topic:
+        case {"plans": [*plans]}:
+            counts = [get(plan, "cluster.count") for plan in plans if get(plan, "cluster.accelerator") == device.value]
+            return [Edit("count", "set", counts[-1], device.span)] if counts and counts[-1] else []
+    return []
 
 
 def _stays(read: Mentions, row: Row) -> bool:
