@@ -5,6 +5,8 @@ All of the vocabulary is scored, which in small models costs more than the layer
 
 from __future__ import annotations
 
+import numpy as np
+
 from estimator.plan.layouts import Floats
 from estimator.plan.serving.deployments import Deployments
 from estimator.plan.serving.job import ServingJob
@@ -12,9 +14,10 @@ from estimator.serving.passes import pass_time
 
 
 def drafting_seconds(job: ServingJob, these: Deployments, running: Floats, context: Floats) -> Floats:
-    """Seconds in which `running` sequences of each lane draft all tokens of a step, which the devices take: what runs
-    between two steps on the host is not met again."""
+    """Seconds in which `running` sequences of each lane draft all tokens of a step. The host prepares that once, when
+    it knows which drafts of the last step were kept, unless it works ahead of the devices."""
     if job.drafter is None:
         return 0.0 * running
     draft = pass_time(job.drafter, these, running, 0.0 * running, context)
-    return (job.checked_tokens - 1.0) * (draft.total - draft.host)
+    prepared = np.where(job.hides_host(these.pp), 0.0, job.factors.host * job.engine.host_step_s)
+    return (job.checked_tokens - 1.0) * (draft.total - draft.host) + prepared

@@ -201,8 +201,7 @@ def _one_batch(
     launches = 0.0 if job.graphs else np.ones(tokens.shape)
     launches = np.where(replayed, launches, 1.0) * _launch_s(job)
     waits = np.maximum(0.0, launches - device)
-    hides = (stages <= 1.0) | job.engine.overlaps_stages if job.engine.overlaps else np.zeros(stages.shape, dtype=bool)
-    host = np.maximum(0.0, host - np.where(hides, (device + waits) / stages, 0.0))
+    host = np.maximum(0.0, host - np.where(job.hides_host(stages), (device + waits) / stages, 0.0))
     return PassTime(matmul, attention, memory, collective, stages * (host + factors.step_s) + waits)
 
 

@@ -68,9 +68,9 @@ class Engine:
     cut, `mixes` where prompts and generation share a step (false: prompts go first, in steps of their own). `batches`
     is 'continuous', 'static' (a batch starts and ends together) or 'single'; `padded` is true where prompts of a batch
     are filled up to the longest. `overlaps` is true where the host prepares the next step while the device runs one,
-    `overlaps_stages` where it does so in a pipeline, too.
-    `reserves_output` is true where a request is admitted only when its whole output has room. `prefix_cache` says
-    whether prefixes are reused unless told otherwise.
+    `overlaps_stages` and `overlaps_drafts` where it does so in a pipeline and with drafts, too. `reserves_output` is
+    true where a request is admitted only when its whole output has room. `prefix_cache` says whether prefixes are
+    reused unless told otherwise.
 
     Execution. `graphs` is true where generation runs as CUDA graphs of up to `graph_batch` sequences (`graph_sizes`
     sizes captured), `graph_attention` where they hold attention too. Steps with prompts are graphs but for attention up
@@ -145,6 +145,7 @@ class Engine:
     padded: bool
     overlaps: bool
     overlaps_stages: bool
+    overlaps_drafts: bool
     reserves_output: bool
     prefix_cache: bool
     graphs: bool

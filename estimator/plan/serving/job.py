@@ -129,6 +129,11 @@ class ServingJob:
             return exchanging & self.engine.two_batch & (these.tp * these.dp > self.machine.fast_domain)
         return exchanging & bool(choice)
 
+    def hides_host(self, stages: Floats) -> NDArray[np.bool_]:
+        """Whether the host prepares the next step while the devices run one, with so many stages; shape (n,)."""
+        drafts = not self.inference.speculative_tokens or self.engine.overlaps_drafts
+        return ((stages <= 1.0) | self.engine.overlaps_stages) & (self.engine.overlaps and drafts)
+
     @cached_property
     def graphs(self) -> bool:
         """Whether steps that only generate are replayed as CUDA graphs."""
