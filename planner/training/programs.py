@@ -19,17 +19,22 @@ _MOST_CHANGES = 6
 
 
 def refused(plan: Plan, stated: Mapping[str, object]) -> PlanError | None:
-    """Why a framework's usual program cannot be told what was given; None where it can, the rest chosen otherwise."""
+    """Why a framework's usual program cannot be told what was given; None where it can, the rest chosen otherwise.
+
+    A batch that is dealt to fewer replicas as the plan stands is too small only for what was changed here (sequences
+    that nothing splits): what the program had not is the reason."""
+    first: PlanError | None = None
     for _ in range(_MOST_CHANGES):
         try:
             render(plan, [usual_program(plan)])
             return None
         except PlanError as error:
             why = error
+        first = first or why
         stands = why.field.startswith("cluster.") or value_at(stated, why.field) is not None
         changed = None if stands else _changed(plan, why)
         if changed is None:
-            return why
+            return first if why.field == "workload.global_batch" else why
         plan = changed
     return None
 

@@ -180,6 +180,15 @@ def test_that_no_files_are_written_on_a_device_is_said_where_none_are(
         assert not said
 
 
+def test_what_a_program_has_not_is_why_it_has_no_files() -> None:
+    """One sequence over eight devices has no batch for eight copies only because the program splits none."""
+    arguments = {"model": "qwen3-8b", "accelerator": "h100-sxm", "count": 8, "framework": "deepspeed"}
+    warnings = find("check_fit")(arguments | {"seq_len": 2_097_152, "global_batch": 1})["warnings"]
+    said = [text for text in warnings if text.startswith("Shardwise writes no launch files for such a run")]
+    assert said
+    assert "context parallelism" in said[0]
+
+
 def test_frameworks_that_no_target_starts_are_listed() -> None:
     assert set(framework_tables()["unstarted"]) == set(frameworks_known()) - set(frameworks_started())
 
