@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 DAY_H, WEEK_D = 24.0, 7  # hours of a day, days of a week
+_WEEKEND_D, _SATURDAY = 2, 5
 
 
 @dataclass(frozen=True)
@@ -36,3 +38,12 @@ class FreeHours:
         before = max(math.ceil(run_h / self.hours_per_day) - 1, 0)
         weeks, days = divmod(before, self.days_per_week)
         return (WEEK_D * weeks + days) * DAY_H + run_h - before * self.hours_per_day
+
+    def free_between(self, first: date, end: date) -> float:
+        """Hours of work from the beginning of one day to that of another: weeks of one or two free days are weekends,
+        those of more begin on Monday."""
+        starts = _SATURDAY if self.days_per_week <= _WEEKEND_D else 0
+        weeks, rest = divmod(max(0, (end - first).days), WEEK_D)
+        days = [first + timedelta(days=day) for day in range(rest)]
+        free = sum((day.weekday() - starts) % WEEK_D < self.days_per_week for day in days)
+        return (weeks * self.days_per_week + free) * self.hours_per_day

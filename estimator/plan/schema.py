@@ -466,12 +466,11 @@ class Plan(PlanPart):
         """
         if not isinstance(data, Mapping):
             raise PlanError("plan", f"must be a mapping with at least a model, not {type(data).__name__}")
-        return cls._valid(copy.deepcopy(dict(data)))
+        return cls._valid(_merged({}, copy.deepcopy(dict(data))))
 
     @classmethod
     def _valid(cls, data: dict[str, Any]) -> Self:
-        """A Plan from data that nobody else holds."""
-        data = _merged({}, data)
+        """A Plan from data that nobody else holds, merged."""
         workload = data.get("workload")
         if isinstance(workload, dict):
             workload.setdefault("kind", "training")

@@ -39,15 +39,12 @@ def rented(name: str, names: NameCatalogue) -> Match[str] | None:
 
 def is_rented(text: str) -> bool:
     """Whether a cloud calls a machine so."""
-    return text.strip().casefold() in {instance for instance, _, _ in _instances()}
+    return text.strip().casefold() in _called()
 
 
 def machines_called(text: str) -> str:
     """'trn2.48xlarge of AWS has 16': the largest of the machines whose series is called so; '' where none is."""
-    name = text.strip().casefold()
-    sizes = [
-        row for instance, _, row in _instances() if name in instance and name == instance.partition(".")[0] != instance
-    ]
+    sizes = _of_series().get(text.strip().casefold(), [])
     if not sizes:
         return ""
     row = max(sizes, key=lambda row: int(row["count_per_node"]))
@@ -169,6 +166,23 @@ def _instances() -> list[tuple[str, list[str], dict[str, str]]]:
         if re.fullmatch(r"\S*\d\S*", row["instance"]) and row["provider"] != "owned"
     }
     return [(instance, _parts(instance), row) for instance, row in named.items()]
+
+
+@cache
+def _called() -> frozenset[str]:
+    """What clouds call machines, in lower case."""
+    return frozenset(instance for instance, _, _ in _instances())
+
+
+@cache
+def _of_series() -> dict[str, list[dict[str, str]]]:
+    """Their rows by what stands before the point: p5 of p5.48xlarge."""
+    series: dict[str, list[dict[str, str]]] = {}
+    for instance, _, row in _instances():
+        name, point, _ = instance.partition(".")
+        if point:
+            series.setdefault(name, []).append(row)
+    return series
 
 
 def cores_of(id: str) -> int:

@@ -224,23 +224,25 @@ def _row_folders(kind: str, *_surroundings: str | None) -> tuple[Path, ...]:
     return tuple(dict.fromkeys([user_folder() / kind, project_folder() / kind]))
 
 
+# Stamps taken so far by what looks at the user's files once.
+_looked: ContextVar[dict[str, Stamp] | None] = ContextVar("looked", default=None)
+
+
 @contextlib.contextmanager
 def shipped_alone() -> Iterator[None]:
     """Within it nobody's own rows count, in this process and those that it starts."""
     before = os.environ.get("SHARDWISE_CONFIG")
     with tempfile.TemporaryDirectory(prefix="shardwise-") as empty:
         os.environ["SHARDWISE_CONFIG"] = empty
+        looked = _looked.set(None)
         try:
             yield
         finally:
+            _looked.reset(looked)
             if before is None:
                 del os.environ["SHARDWISE_CONFIG"]
             else:
                 os.environ["SHARDWISE_CONFIG"] = before
-
-
-# Stamps taken so far by what looks at the user's files once.
-_looked: ContextVar[dict[object, Stamp] | None] = ContextVar("looked", default=None)
 
 
 @contextlib.contextmanager
@@ -263,8 +265,7 @@ def _once(name: str, look: Callable[[str], Stamp]) -> Stamp:
     """What a look at `name` gives, within `looked_at_once` that of the first."""
     if (looked := _looked.get()) is None:
         return look(name)
-    surroundings = (name, database.address() and database.user(), *map(os.environ.get, _PLACES))
-    return looked[surroundings] if surroundings in looked else looked.setdefault(surroundings, look(name))
+    return looked[name] if name in looked else looked.setdefault(name, look(name))
 
 
 def _stamp_now(kind: str) -> Stamp:

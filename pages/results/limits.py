@@ -98,14 +98,16 @@ def limit_words(goal: Goal | None, *rows: object) -> LimitWords:
     bill = next((row for row in rows if isinstance(row, CostEstimate) and row.credits), None)
     if bill is not None and (use := bill.credits) is not None:
         words = broken if use.left_usd >= CENT else doubtful if use.high_left_usd >= CENT else kept
-        words.append(_credit_words(use, bill))
+        words.append(_credit_words(use, bill, bool(goal.free)))
     return LimitWords(broken, doubtful, kept)
 
 
-def _credit_words(use: CreditUse, bill: CostEstimate) -> str:
+def _credit_words(use: CreditUse, bill: CostEstimate, waits: bool) -> str:
+    """`waits`: for days on which machines are free."""
     credits = f"Credits until {use.end}" if use.end else "Credits"
     # What the days that are left pay for depends on when it begins.
-    begun = ", begun tomorrow" if use.hours_left is not None and use.hours_left < bill.high_hours else ""
+    day = "on the first free day" if waits else "tomorrow"
+    begun = f", begun {day}" if use.hours_left is not None and use.hours_left < bill.high_hours else ""
     stored = (bill.usd_total or 0.0) - (bill.usd or 0.0) >= CENT
     if use.left_usd >= CENT:
         whole = f"{figures.usd(use.paid_usd + use.left_usd)}{', storage included' if stored else ''}{begun}"

@@ -65,8 +65,8 @@ def expressible(
                 known = "" if changes or not isinstance(estimate, Planned) else estimate.job.framework.name
                 names = [name for name in frameworks_started() if name != known]
                 # What fits on none of them leaves nothing to look for first.
-                first = _first(stated, render, names) if fits else None
-                return _by_another_program(stated, against, render, estimated, [first] if first else names)
+                names = _first(stated, render, names) if fits else names
+                return _by_another_program(stated, against, render, estimated, names)
             value = value_at(plan.given(), refused.field)
             why = f"{SAYABLE}: {refused.problem}"
             changes.append(Assumption(field=refused.field, value=value, why=why))
@@ -100,22 +100,26 @@ def _leaves_framework(stated: Mapping[str, Any]) -> bool:
     return training and value_at(stated, "workload.framework") in (None, "auto")
 
 
-def _first(stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered], names: Sequence[str]) -> str | None:
+def _first(stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered], names: Sequence[str]) -> list[str]:
     """The best of `names` on which the plan fits, on the devices alone or else with host memory too, and whose files
-    say it, sooner known than what all of them come to; None where there is none."""
+    say it, sooner known than what all of them come to; where there is none, all that do not refuse the plan."""
     # What splits in most ways is mostly the fastest of large models: with that known the others are soon left out.
-    names = sorted(names, key=_splits, reverse=True)
+    able = sorted(names, key=_splits, reverse=True)
     for offload in (False, True):
         first, least = None, math.inf
-        for name in names:
-            with suppress(PlanError):
+        for name in [*able]:
+            try:
                 planned = better(_on(stated, name), least, offload=offload)
-                if planned is not None and planned.fits and planned.score < least:
+            except PlanError:
+                able.remove(name)
+                continue
+            if planned is not None and planned.fits and planned.score < least:
+                with suppress(PlanError):
                     render(planned)
                     first, least = name, planned.score
         if first:
-            return first
-    return None
+            return [first]
+    return [name for name in names if name in able]
 
 
 def _splits(framework_name: str) -> int:

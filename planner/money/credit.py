@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 from estimator.money.cost import paid_by_credits
+from estimator.plan.calendar import DAY_H, WEEK_D, FreeHours
 from estimator.plan.schema import Goal
 from planner.clock import today
 from planner.money.results import CostEstimate, CreditUse
 
-_DAY_H = 24.0
+_ALWAYS = FreeHours(DAY_H, WEEK_D)
 
 
 def credit_use(goal: Goal, cost: CostEstimate) -> CreditUse | None:
@@ -18,7 +19,8 @@ def credit_use(goal: Goal, cost: CostEstimate) -> CreditUse | None:
         return None
     end = goal.credits_end
     # From tomorrow on: an answer of the evening holds in the morning.
-    left_h = None if end is None else max(0.0, _DAY_H * ((date.fromisoformat(end) - today()).days - 1))
+    tomorrow, free = today() + timedelta(days=1), goal.free or _ALWAYS
+    left_h = None if end is None else free.free_between(tomorrow, date.fromisoformat(end))
     paid = paid_by_credits(cost.usd_total, cost.hours, goal.credits_usd, left_h)
     high = cost.usd_total - cost.usd + (cost.usd if cost.high_usd is None else cost.high_usd)
     return CreditUse(

@@ -78,7 +78,7 @@ class CreditUse(Result):
 
     credits_usd: float
     end: str | None = Field(description="Day on which they end; they are counted to its beginning.")
-    hours_left: float | None = Field(description="Until then, of a run that starts tomorrow.")
+    hours_left: float | None = Field(description="Until then, from tomorrow on, in which machines are free.")
     paid_usd: float = Field(description="Of usd_total what they pay.")
     left_usd: float = Field(description="Of usd_total what is left to pay.")
     high_left_usd: float = Field(description="The same at the upper end of the interval.")

@@ -14,7 +14,7 @@ from knowledge.jobs.training import job_of
 from knowledge.offers import check_offered
 from planner.training.host import holds_any
 from planner.training.lightest import lightest_of
-from planner.training.planned import Planned, plan_training
+from planner.training.planned import Planned, layout_alone, plan_training
 
 
 def chosen(job: Job, layout: Mapping[str, Any], micro_batch: int) -> dict[str, Any]:
@@ -35,7 +35,10 @@ def chosen_alone(job: Job, layout: Layouts) -> dict[str, Any]:
 def quick_estimate(plan: Plan) -> Planned:
     """As `plan_training`, of its layout alone: what cannot be the best on the devices is not estimated."""
     planned = better(plan)
-    return planned if planned is not None and planned.fits_on_device else plan_training(plan)
+    if planned is not None and planned.fits_on_device:
+        return planned
+    known = layout_alone(plan)
+    return plan_training(plan if known is None else plan.patch(chosen_alone(*known)))
 
 
 def better(plan: Plan, worst: float = math.inf, *, offload: bool = False) -> Planned | None:

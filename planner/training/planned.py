@@ -444,19 +444,41 @@ def _choose(job: Job, offload: bool) -> Planned:
 
 
 def best_layout(plan: Plan) -> tuple[Job, Layouts]:
-    """The job and the layout, alone, that `plan_training` has on the devices alone; sooner known where one fits on the
-    usual framework, as what cannot be the best is not estimated. Raises PlanError."""
-    if plan.goal.objective != "memory":
-        job = job_of(plan)
-        layout = _best_alone(job)
-        if layout is not None and plan.training.framework != "auto":
-            return job, layout
-        if layout is not None:
-            tried = [(job, layout), *islice(_far_ahead(plan, job, float(step_time(job, layout).seconds[0])), 1)]
-            started = next((each for each in reversed(tried) if _is_started(plan, *each)), None)
-            return started or next(_startable(plan, job, [job.framework.name]), tried[-1])
+    """The job and the layout, alone, that `plan_training` has on the devices alone; sooner known where one fits on a
+    usual framework. Raises PlanError."""
+    if (known := layout_alone(plan)) is not None:
+        return known
     planned = plan_training(plan, offload=False)
     return planned.job, planned.estimates.layouts.take(np.array([planned.index]))
+
+
+def layout_alone(plan: Plan) -> tuple[Job, Layouts] | None:
+    """As `best_layout`, with nothing estimated that cannot be the best; None where that takes more: memory is the goal,
+    or nothing fits on a usual framework, or the one that is named. Raises PlanError."""
+    if plan.goal.objective == "memory":
+        return None
+    first, left_open = job_of(plan), plan.training.framework == "auto"
+    tried: list[str] = []
+    for choice in (None, *other_choices(plan, first)):
+        try:
+            job = job_of(plan, choice) if choice else first
+            layout = _best_alone(job)
+        except PlanError:
+            if not (choice or left_open):
+                raise
+            continue
+        tried.append(job.framework.name)
+        if layout is not None:
+            return _with_files(plan, job, layout, tried) if left_open else (job, layout)
+    return None
+
+
+def _with_files(plan: Plan, job: Job, layout: Layouts, tried: Sequence[str]) -> tuple[Job, Layouts]:
+    """What fits on a usual framework, or one that is far faster, or where no launch files have what the plan gives with
+    these, on another with which there are some."""
+    fit = [(job, layout), *islice(_far_ahead(plan, job, float(step_time(job, layout).seconds[0])), 1)]
+    started = next((each for each in reversed(fit) if _is_started(plan, *each)), None)
+    return started or next(_startable(plan, job, tried), fit[-1])
 
 
 def varied(plan: Plan, changes: Mapping[str, Any], offload: bool = True) -> Planned | None:

@@ -65,3 +65,12 @@ def test_those_that_have_ended_pay_nothing() -> None:
 def test_a_day_that_is_none_is_refused() -> None:
     with pytest.raises(PlanError, match="2026-12-31"):
         cost(credits_usd=9000, credits_end="soon")
+
+
+def test_what_ends_on_a_day_pays_for_the_hours_until_then_in_which_machines_are_free() -> None:
+    """From Friday the 27th: hours of the days between tomorrow and the end that are working days, or weekends."""
+    for days, end, hours in ((5, "2026-11-30", 0.0), (5, "2026-12-02", 16.0), (2, "2026-12-02", 16.0),
+                             (2, "2026-11-29", 8.0), (7, "2026-12-02", 32.0), (5, "2026-12-30", 22 * 8.0)):  # fmt: skip
+        bill = cost(credits_usd=1e6, credits_end=end, hours_per_day=8, days_per_week=days)
+        assert bill["credits"]["hours_left"] == hours
+        assert bill["credits"]["paid_usd"] == pytest.approx(min(1.0, hours / bill["hours"]) * bill["usd_total"])
