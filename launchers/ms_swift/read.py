@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from launchers.reading.commands import merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_truth
 from launchers.reading.formats import Format
-from launchers.shell.options import options
 from launchers.shell.scripts import Word
 from launchers.shell.setting import Program, ScriptSetting, counts_of_variables
 from launchers.trl import read as trl
@@ -34,6 +34,10 @@ def read(keys: Keys, findings: Findings, command: Item) -> None:
         findings.word("workload.stage", keys.take("rlhf_type"), {"dpo": "dpo", "kto": "kto", "orpo": "orpo",
                                                               "simpo": "simpo", "grpo": "grpo", "rm": "rm",
                                                               "ppo": "ppo"})  # fmt: skip
+    for name in ("offload_model", "offload_optimizer"):
+        # Only while the engine generates (swift/rlhf_trainers/args_mixin.py).
+        if findings.values.get("workload.stage") == "grpo" and (item := keys.take(name)) is not None:
+            findings.leave(item, "is of the time in which the engine generates")
     if findings.values.get("workload.stage") == "grpo" and (prompt := keys.items.get("max_length")) is not None:
         keys.put("max_prompt_length", prompt.value, prompt.line)
     _method(keys, findings, kind)
@@ -99,7 +103,9 @@ def _console(words: list[Word], environment: dict[str, Word], setting: ScriptSet
 
 
 def read_command(start: Program, setting: ScriptSetting) -> str:
-    keys, _ = options(setting.file, start.words)
+    keys, _, unread = merged(start, setting)
+    if unread is not None:
+        setting.findings.block("workload", unread, "says the run, and is not given")
     read(keys, setting.findings, start.name)
     return "ms-swift command"
 

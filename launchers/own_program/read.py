@@ -7,7 +7,7 @@ for; of what stays open otherwise a verdict has to hold for each value, or with 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -16,7 +16,7 @@ from launchers.reading.commands import CONFIGS, base_name
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_certain, is_set
 from launchers.reading.formats import Format
-from launchers.reading.leftovers import leave_rest
+from launchers.reading.leftovers import NOT_KNOWN, leave_rest
 from launchers.reading.mapped import resolve
 from launchers.shell.options import options, overrides
 from launchers.shell.setting import Program, ScriptSetting
@@ -28,6 +28,9 @@ _ROWS = "rows"
 _TOKENS = 16_384
 _DEEPEST = 4
 _LENGTHS = ("workload.epochs", "workload.steps")
+# Dimensions that nothing has that trains a model as it is.
+_OF_SHAPE = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
+_BATCHES = ("workload.micro_batch", "accumulation", "workload.global_batch")
 _RANK, _FOUR, _EIGHT = "rank", "four", "eight"
 
 
@@ -166,6 +169,39 @@ def stop(keys: Keys, findings: Findings, known: Collection[str] = ()) -> None:
             if any(f" {word} " in spaced for word in row["words"]):
                 findings.block(field, item, row["why"])
                 del keys.items[key]
+
+
+# What has to be in a verdict as a file says it, and words that make a run one of adapters.
+_ACCOUNTED = ("workload.micro_batch", "accumulation", "workload.global_batch", "workload.seq_len", "layout.tp",
+              "layout.pp", "layout.cp", "layout.ep", "workload.steps")  # fmt: skip
+_OF_ADAPTERS = ("packed_switch", _RANK, _FOUR, _EIGHT)
+
+
+def account(items: Iterable[Item], findings: Findings, reader: str, unsaid: str = "") -> None:
+    """A second reading of what `reader` has read: options and keys whose words the field knows, and that it has neither
+    used nor left with a reason, leave open what they say. `unsaid`: what stands for those of which it says nothing."""
+    known = {row.key: row.why for row in findings.not_read}
+    for item in items:
+        if not _is_own(item.key) or known.get(item.origin, unsaid) != NOT_KNOWN:
+            continue
+        meaning, number = meaning_of(item.key), as_number(item.value)
+        why = f"is in words that {reader} is not known to take"
+        method = findings.values.get("workload.method", findings.defaults.get("workload.method"))
+        if meaning in _ACCOUNTED and number is not None and number > 0:
+            fields = {*_BATCHES} if meaning in _BATCHES else {meaning}
+            open_ones = {*findings.either, *findings.blocked}
+            if not fields & open_ones and findings.values.get(meaning) != number:
+                findings.withdraw(meaning, f"{item.origin} says another")
+                findings.block(meaning, item, why)
+        elif meaning in _OF_ADAPTERS and (number or is_set(item)) and getattr(method, "value", method) == "full":
+            findings.block("workload.method", item, why)
+
+
+def _is_own(key: str) -> bool:
+    """Whether a key is of the training itself: of no section, or one that says so."""
+    sections = [_plain(part) for part in key.split(".")[:-1]]
+    own = table("own_program/words")["own_parts"]
+    return not _is_of_another_part(key) and all(section in own for section in sections)
 
 
 def _number(field: str, item: Item, known: Mapping[str, Item], findings: Findings) -> None:
@@ -329,6 +365,8 @@ def _model(known: dict[str, Item], findings: Findings) -> None:
     if not own:
         for size in sizes.values():
             findings.leave(size, "is of a model's dimensions, of which others are not here")
+        if item is not None and (inner := next((sizes[name] for name in _OF_SHAPE if name in sizes), None)) is not None:
+            findings.block("model", inner, f"is a dimension beside the model that {item.key} names")
         hf.model(findings, item)
         return
     if item is not None:

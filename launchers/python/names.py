@@ -100,8 +100,9 @@ def _arguments(tree: ast.Module, names: Mapping[str, Any], start: Invocation) ->
             fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
             rows += [(part.target.id, start.options.get(part.target.id, _field(part.value, names))) for part in fields
                      if part.value is not None and isinstance(part.target, ast.Name)]  # fmt: skip
-    # Where another file declares the arguments, those that the command gives are known.
-    for name, value in rows or start.options.items():
+    # Where another file declares arguments, those that the command gives are known.
+    declared = {name for name, _ in rows}
+    for name, value in (*rows, *(row for row in start.options.items() if row[0] not in declared)):
         values[f".{name}"] = value if values.get(f".{name}", value) == value else UNKNOWN
     return values
 

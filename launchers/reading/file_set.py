@@ -41,6 +41,8 @@ class FileSet:
     opened: set[str] = field(default_factory=set)
     started: set[str] = field(default_factory=set)
     """Python that a script starts."""
+    words: set[str] = field(default_factory=set)
+    """Names of files that the commands of scripts have among their words."""
 
     def add(self, path: str, text: str, carrier: str = "") -> None:
         """Tells what a file is. One that `carrier` brings along may be anything, and wins over one beside it."""
@@ -203,6 +205,17 @@ def _plan_line(name: str, text: str, findings: Findings) -> None:
     if packed := re.search(r", weights ([\w-]+),", match[0]):
         findings.imply("workload.weight_dtype", packed[1], replace(count, value=packed[1]))
     findings.comment = count, int(copies[1]) if copies else 1, int(together[1]) if together else None
+
+
+def leave_unnamed(sets: FileSet) -> None:
+    """Configs of what shards that only commands name which a script does not come to."""
+    named = {base_name(path) for path in sets.findings.refers} | sets.words
+    texts = [re.sub(r"(?m)^\s*#.*", "", text) for name, text in sets.texts.items() if is_script(name, text)]
+    for path, (form, _) in list(sets.documents.items()):
+        name = base_name(path)
+        if form.name.startswith(_OF_OTHERS) and name not in named and any(name in text for text in texts):
+            sets.findings.warn(f"{name}: is named by commands that the script does not come to, and not read")
+            del sets.documents[path]
 
 
 def set_aside(sets: FileSet) -> None:

@@ -11,6 +11,7 @@ from launchers.tables import table
 
 # Words of keys that speak of something beside the training.
 _OTHER_ROLES = ("eval", "val", "validation", "rollout", "inference", "generation", "vllm", "sglang")
+NOT_KNOWN = "not known here"
 _NEUTRAL = "changes neither memory nor time as estimated"
 
 
@@ -36,7 +37,7 @@ def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
         elif (field := _field_of(item.key, findings)) is not None and (not serves or field.startswith("layout.")):
             findings.block(field, item, "is not known here, and may change it")
         else:
-            findings.leave(item, "not known here")
+            findings.leave(item, NOT_KNOWN)
     for name in keys.twice:
         findings.warn(f"{keys.file}: {name} is there twice; the last one counts")
     keys.items = {}

@@ -6,8 +6,11 @@ import re
 
 from estimator.errors import PlanError
 from launchers.engines.ollama.read import is_modelfile, modelfile_keys
+from launchers.own_program import read as own_program
 from launchers.reading.documents import Keys, json_keys, toml_keys, yaml_keys
+from launchers.reading.findings import Findings
 from launchers.reading.formats import Format
+from launchers.reading.leftovers import NOT_KNOWN
 from launchers.reading.programs import formats
 
 # Next steps where a file says nothing of a run.
@@ -30,6 +33,18 @@ _PYTHON = re.compile(r"^(import \w|from \w[\w.]* import |\w+ = [A-Za-z_][\w.]*\(
 def _serves(form: Format) -> bool:
     """Whether a format is of an engine: what has a learning rate trains, whatever words of an engine it has besides."""
     return form.read.__module__.startswith("launchers.engines.")
+
+
+def _is_strange(form: Format, keys: Keys) -> bool:
+    """Whether a program does not know most of what the words of the field know of a file: it is of another one, though
+    some words are this one's."""
+    if form.read is own_program.read_settings or not own_program.score(keys):
+        return False
+    trial, words = Findings(), [name for name in keys.items if own_program.meaning_of(name) is not None]
+    form.read(Keys(keys.file, dict(keys.items)), trial)
+    left = {row.key for row in trial.not_read if NOT_KNOWN in row.why.replace("is not known", "not known")}
+    unknown = [name for name in words if keys.items[name].origin in left]
+    return len(unknown) > len(words) / 2 and len(unknown) > 2
 
 
 def is_script(name: str, text: str) -> bool:
@@ -68,9 +83,9 @@ def config(name: str, text: str) -> tuple[Format, Keys] | None:
         scores = [
             (form.score(keys), form) for form in formats() if kind in form.kinds and not (trains and _serves(form))
         ]
-        best, form = max(scores, key=lambda row: row[0])
-        if best > 0:
-            return form, keys
+        for best, form in sorted(scores, key=lambda row: -row[0]):
+            if best > 0 and not _is_strange(form, keys):
+                return form, keys
         if _VALUES.match(name) or "image.repository" in keys:
             why = "holds the values of a Helm chart; give what the chart makes of them (helm template)"
             errors.append(PlanError("files", f"{name} {why}"))

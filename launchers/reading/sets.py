@@ -10,10 +10,11 @@ from estimator.errors import PlanError
 from knowledge.fitted.training import framework, frameworks_known
 from launchers.engines import python as engines
 from launchers.hf.read import ADAPTERS
+from launchers.own_program import read as own_program
 from launchers.python.names import Invocation
 from launchers.reading.commands import base_name
 from launchers.reading.documents import Item
-from launchers.reading.file_set import FileSet, set_aside, stack
+from launchers.reading.file_set import FileSet, leave_unnamed, set_aside, stack
 from launchers.reading.findings import SETTLED_BY, Findings, Read, nested
 from launchers.reading.lengths import longest_rows_of
 from launchers.reading.programs import read_start
@@ -82,9 +83,14 @@ def read(files: Mapping[str, str], arguments: Mapping[str, Any] | None = None) -
     set_aside(sets)
     _read_scripts(sets, _devices(arguments or {}))
     _read_python(sets)
+    if not findings.nameless:
+        leave_unnamed(sets)
     left = [row for path, row in sets.documents.items() if base_name(path) in sets.by_name]
     for form, keys in sorted(left, key=lambda row: row[0].order):
+        items = list(keys.items.values())
         form.read(keys, findings)
+        if form.read is not own_program.read_settings:
+            own_program.account(items, findings, form.name)
     _refuse_unread(sets)
     for path in [path for path in findings.refers if base_name(path) in sets.texts]:
         del findings.refers[path]
@@ -113,6 +119,7 @@ def _read_scripts(sets: FileSet, known: dict[str, str]) -> None:
         known |= directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
         begun += len(starts)
+        sets.words |= {base_name(word.text.rpartition("=")[2]) for start in starts for word in start.words}
         known |= exported
         findings.formats |= {other: "script" for other, _, _ in sets.scripts if base_name(other) in setting.sourced}
         sets.scripts = [row for row in sets.scripts if base_name(row[0]) not in setting.sourced]

@@ -192,6 +192,13 @@ class Expansion(ABC):
             values = self.variables.get(part[1] or "@", [] if part[1] is None else None)
             begin = int(part[2]) - (part[1] is None)
             return [UNKNOWN] if values is None else sliced(values, begin, part[3])
+        if places := re.fullmatch(rf"!({NAME})\[[@*]\]", text):
+            values = self.variables.get(places[1])
+            return [UNKNOWN] if values is None else [str(place) for place in range(len(values))]
+        if named := re.fullmatch(rf"({NAME})\[\$?\{{?({NAME})\}}?\]", text):
+            values, place = self.variables.get(named[1]), " ".join(self._variable(named[2]))
+            known = values is not None and re.fullmatch("[0-9]{1,4}", place) is not None
+            return values[int(place) : int(place) + 1] if known and values is not None else [UNKNOWN]
         if swap := re.fullmatch(rf"({NAME})/(/?)((?:[^/\\]|\\.)+)(?:/(.*))?", text, re.DOTALL):
             values = self.variables.get(swap[1])
             if values is None or any(UNKNOWN in value for value in values):

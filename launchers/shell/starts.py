@@ -309,6 +309,8 @@ def _torchrun(words: list[Word], environment: dict[str, Word], setting: ScriptSe
 
 def _inner(words: list[Word], is_module: bool, environment: dict[str, Word], setting: ScriptSetting) -> list[Program]:
     """What a launcher starts: a module, a script, or a console program by its path."""
+    # Two dashes end the launcher's own options.
+    words = words[1:] if words and words[0].text == "--" else words
     if not words:
         return []
     if is_module:

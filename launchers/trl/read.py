@@ -29,6 +29,9 @@ _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta",
 _TRL_ALONE = ("use_peft", "loss_type", "num_generations", "max_prompt_length", "max_completion_length")
 # Arguments without which nothing trains.
 _TRAINS = ("learning_rate", "num_train_epochs", "max_steps", "per_device_batch_size", "train_batch_size")
+# What nobody else's argument begins as, from so many letters on.
+_SHORTENED = ("per_device_train_batch_size", "gradient_accumulation_steps", "num_train_epochs")
+_BEGINNING = 12
 # What scripts of one's own call the model.
 _OWN_NAMES = ("model_name", "model_id", "base_model", "model_path", "model")
 # The bits of a GPTQ checkpoint that a script says itself (transformers GPTQConfig).
@@ -59,7 +62,8 @@ def read(keys: Keys, findings: Findings, script: Item | None = None, own: Item |
     name = keys.take("model_name_or_path") or (keys.take(word) if word else None)
     hf.model(findings, name)
     _stage(keys, findings, script, is_trl, own)
-    _method(keys, findings, name, own_script=script is None and "per_device_train_batch_size" in keys)
+    own_script = script is None and "per_device_train_batch_size" in keys
+    _method(keys, findings, name, own_script, is_alone=word is not None and own is None)
     _lengths(keys, findings, is_trl and own is None)
     if own is not None and not findings.has("workload.seq_len") and "workload.seq_len" not in findings.defaults:
         findings.block("workload.seq_len", own, "cuts rows at no length that its arguments say")
@@ -169,7 +173,8 @@ def _hint(keys: Keys) -> tuple[str, Item] | None:
     return None
 
 
-def _method(keys: Keys, findings: Findings, model: Item | None, own_script: bool) -> None:
+def _method(keys: Keys, findings: Findings, model: Item | None, own_script: bool, is_alone: bool = False) -> None:
+    """`is_alone`: a config in words of a script of one's own, which is not there to say what it makes of the model."""
     peft, dora = keys.take("use_peft"), keys.take("use_dora")
     four, eight = keys.take("load_in_4bit"), keys.take("load_in_8bit")
     double, kind = keys.take("use_bnb_nested_quant"), keys.take("bnb_4bit_quant_type")
@@ -187,6 +192,10 @@ def _method(keys: Keys, findings: Findings, model: Item | None, own_script: bool
                 "packs weights, which do not train by themselves, and nothing says adapters (use_peft; --method qlora)"
             )
             findings.block("workload.method", packs, why)
+        if is_alone and peft is None and model is not None and not findings.has("workload.method"):
+            findings.at_most(
+                "workload.method", "full", model, "is read by a script of one's own, which may add adapters"
+            )
         findings.default("workload.method", "full", "use_peft is not set")
         return
     if is_set(eight) and eight:
@@ -222,6 +231,8 @@ def _lengths(keys: Keys, findings: Findings, is_trl: bool) -> None:
             findings.put("workload.seq_len", int(start) + tokens, answer)
             findings.longest = f"{answer.origin}: rows are a prompt and its answer, both at their longest"
         elif prompt is None:
+            if answer is not None:
+                findings.longest = f"{answer.origin}: rows are a prompt and its answer, which is no longer"
             # Since TRL 1 only the engine cuts them.
             findings.whole("workload.seq_len", keys.take("vllm_max_model_length"))
         return
@@ -324,7 +335,14 @@ def read_trainer(start: Program, setting: ScriptSetting) -> str:
 
 
 def _renamed(keys: Keys) -> None:
-    """Puts the words of scripts that many began as in the place of TRL's."""
+    """Puts the words of scripts that many began as in the place of TRL's, and whole words in that of their beginnings,
+    which argparse takes for them."""
+    for name in _SHORTENED:
+        begun = (
+            [key for key in keys.items if name.startswith(key) and len(key) > _BEGINNING] if name not in keys else []
+        )
+        if len(begun) == 1 and (item := keys.take(begun[0])) is not None:
+            keys.put(name, item.value, item.line)
     for own, theirs in (_OF_PEFT | _OF_QLORA).items():
         if (item := keys.take(own)) is not None:
             keys.put(theirs, item.value, item.line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from launchers.optimum_habana import read as habana
@@ -18,12 +19,13 @@ from launchers.own_program.loop import read_loop
 from launchers.python.loops import Call, gather_loop, workers
 from launchers.python.names import Invocation, constants, scopes
 from launchers.python.source import parsed
-from launchers.python.values import BF16, SPREAD, arguments_of, called, taken
+from launchers.python.values import BF16, SPREAD, arguments_of, called, is_unknown, taken
 from launchers.reading.commands import base_name, over_config
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, is_set
+from launchers.reading.leftovers import NOT_KNOWN
 from launchers.shell.options import options, plain
-from launchers.shell.scripts import UNKNOWN
+from launchers.shell.scripts import UNKNOWN, Word
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.trl import read as trl
 
@@ -52,6 +54,17 @@ _PACKED_OTHERWISE = (
 _MADE_ELSEWHERE = "the trainer's model"
 _ROWS_OF_A_DEVICE = "per_device_train_batch_size"
 _TRAINERS = {"Trainer", "Seq2SeqTrainer", "UnslothTrainer", *(f"{name}Trainer" for name in _STAGES)}
+# Trainers of one's own that are one of TRL's by their names, and add to its loss alone.
+_OWN_TRAINERS = r"(SFT|Reward)Trainer$"
+# The arguments of a parser as a mapping.
+_AS_MAPPING = r"\w*arg\w*\.(to_dict\(\)|__dict__)|(vars|asdict|dataclasses\.asdict)\(\w*arg\w*\)"
+# A trainer that is called as one of TRL's and is none.
+_PLAIN = "Trainer"
+# What makes dataclasses of the Trainer's arguments of a command or a config (transformers, TRL, alignment-handbook).
+_PARSERS = r"(Hf|H4|Trl)(Argument)?Parser"
+# Packages whose trainers are these.
+_OF_MODELS = r"(transformers|unsloth|peft|trl|optimum|modelscope|liger_kernel|auto_gptq|gptqmodel|awq)\b"
+_OF_TRAINERS = r"(trl|transformers|unsloth|optimum|swift|ray)\b"
 # Devices that a source lets itself see.
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 # What a dataset of one's own is given to cut its rows at.
@@ -75,16 +88,21 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
         ),
         key=lambda row: row[1].lineno,
     )
+    others = _of_others(tree)
+    calls = [(_PLAIN if name.rpartition(".")[2] in others else name, node, known) for name, node, known in calls]
     keys = Keys(name)
     unsloth = any(name.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for name, _, _ in calls)
     adapted, stage = _gather(keys, calls, unsloth)
     loop = gather_loop(keys, calls, findings)
     _spread(keys, findings)
+    _of_own_class(tree, calls, name, findings)
     _unknown_spread(keys, findings)
     trains = {name.rpartition(".")[2] for name, _, _ in calls}
-    is_commanded = "HfArgumentParser" in trains
+    is_commanded = any(re.fullmatch(_PARSERS, name) for name in trains)
     if is_commanded:
         _parsed_arguments(keys, names, invocation)
+        if "gradient_checkpointing" not in keys and _takes_the_trainers(tree):
+            keys.put("gradient_checkpointing", False)
     is_commanded = is_commanded and bool(trains & _TRAINERS) and not invocation.options
     _untrained(name, calls, stage, findings)
     if _ROWS_OF_A_DEVICE not in keys and stage is None and not unsloth and loop is None and not is_commanded:
@@ -116,6 +134,31 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     return f"Ray Train: {kind}" if on_ray else kind
 
 
+def _of_others(tree: ast.Module) -> set[str]:
+    """Trainers called as TRL's and the Trainer that the source imports from files of its own."""
+    return {
+        part.asname or part.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.level or not re.match(_OF_TRAINERS, node.module or ""))
+        for part in node.names
+        if part.name in _TRAINERS
+    }
+
+
+def _of_own_class(tree: ast.Module, calls: list[Call], file: str, findings: Findings) -> None:
+    """A model of a class that the source imports from files of its own, or has itself, is one of its own."""
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or not re.match(_OF_MODELS, node.module or "")):
+            own |= {part.asname or part.name for part in node.names}
+    for name, node, _ in calls:
+        owner, _, made = name.rpartition(".")
+        if made.startswith("from_") and owner in own and re.search(r"ForCausalLM$", owner):
+            findings.block(
+                "model", Item(file, name, None, node.lineno), "is a class of one's own, whose model is not known"
+            )
+
+
 def _untrained(file: str, calls: list[Call], stage: str | None, findings: Findings) -> None:
     """A source that makes a trainer and only evaluates, and one that trains a head which no stage of a Plan has."""
     names = {name: node for name, node, _ in calls}
@@ -144,13 +187,26 @@ def _adapters(keys: Keys, findings: Findings, adapted: bool, is_told: bool) -> N
         findings.block("workload.method", loaded, "goes on with adapters, of which a file beside them says the kind")
 
 
+def _takes_the_trainers(tree: ast.Module) -> bool:
+    """Whether what a parser makes are the Trainer's own arguments, of which TRL's defaults are not those."""
+    parsers = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and re.search(_PARSERS, called(node))]
+    names = [called(part) for node in parsers for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute)]
+    return any(name.endswith("TrainingArguments") for name in names) and not any(
+        name.endswith("Config") for name in names
+    )
+
+
 def _parsed_arguments(keys: Keys, names: Mapping[str, Any], invocation: Invocation) -> None:
     """The Trainer's own arguments come from the command, beside those that the source reads itself; how long rows are
     may be a field of its own, which the command leaves as it is."""
     for key, value in invocation.options.items():
-        if key not in keys:
+        # Of what the source makes of an argument on the way nothing may be known.
+        if key not in keys or is_unknown(keys.look(key)):
             keys.put(key, value)
+    known = [word for word in trl.LENGTHS if word in keys and not is_unknown(keys.look(word))]
     for word in trl.LENGTHS:
+        if known and word in keys and is_unknown(keys.look(word)):
+            del keys.items[word]
         if word not in keys and isinstance(names.get(f".{word}"), int):
             keys.put(word, names[f".{word}"])
 
@@ -167,11 +223,20 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
         setting.sources.load,
     )
     setting.sources.started.add(name)
+    config = next((word for word in _configs(keys, rest) if base_name(word.text) in setting.documents), None)
+    is_parsed = config is not None and re.search(rf"\b{_PARSERS}\(", setting.sources.texts[name])
+    if is_parsed and config is not None:
+        # The arguments are those of the config, and the command's over them.
+        document = setting.documents.pop(base_name(config.text))
+        invocation.options = {**{key: item.value for key, item in document.items.items()}, **invocation.options}
+        setting.findings.formats[base_name(config.text)] = "arguments of a script"
     kind = read_python(name, setting.sources.texts[name], setting.findings, invocation)
+    if kind is not None:
+        own_program.account(keys.items.values(), setting.findings, name, unsaid=NOT_KNOWN)
     if kind is None and _ROWS_OF_A_DEVICE in keys:
         # What parses the Trainer's arguments is imported.
         return trl.COMMANDS["trainer"](start, setting)
-    config = next((word for word in rest if base_name(word.text) in setting.documents), None)
+    config = None if is_parsed else next((word for word in rest if base_name(word.text) in setting.documents), None)
     if kind is None and config is not None:
         # A program of one's own that starts another one on its config.
         over_config(config, start, setting)
@@ -180,15 +245,38 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
     return kind
 
 
+def _configs(keys: Keys, rest: list[Word]) -> list[Word]:
+    """The words of a command that may be a config: bare ones, and --config's."""
+    named = keys.items.get("config")
+    return [*rest, *([Word(str(named.value), named.line or 0)] if named is not None else [])]
+
+
 def _by_its_options(start: Program, keys: Keys, setting: ScriptSetting) -> str | None:
     """A source that says nothing by itself: its options stand over the config that one of them names."""
     names = {base_name(word.text) for word in start.words} & setting.documents.keys()
     if not names:
-        return own_program.COMMANDS["script"](start, setting)
+        return own_program.COMMANDS["script"](_with_defaults(start, keys, setting), setting)
     for item in keys.items.values():
         if base_name(str(item.value)) not in names:
             setting.documents[min(names)].adopt(item)
     return None
+
+
+def _with_defaults(start: Program, keys: Keys, setting: ScriptSetting) -> Program:
+    """The command with the words of the field that the source's arguments have at their defaults."""
+    name = base_name(str(start.name.value))
+    names = constants(parsed(name, setting.sources.texts[name]), Invocation(dict.fromkeys(keys.items, True)))
+    usual = {
+        name.removeprefix("."): value
+        for name, value in names.items()
+        if name.startswith(".") and isinstance(value, str | int | float) and not is_unknown(value)
+    }
+    words = [
+        Word(f"--{name}={value}", start.name.line or 0)
+        for name, value in usual.items()
+        if name not in keys and own_program.meaning_of(name) is not None
+    ]
+    return replace(start, words=[*start.words, *words])
 
 
 def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], unsloth: bool) -> tuple[bool, str | None]:
@@ -217,13 +305,11 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
                 continue
             _loaded(keys, arguments, node, unsloth and name.startswith("Fast"))
         elif _stage_of(last, "Config") or last.endswith("TrainingArguments"):
-            for key, value in arguments.items():
-                # Unsloth's own checkpointing stays what the model was loaded with.
-                if not (key == "gradient_checkpointing" and keys.look(key) == "unsloth"):
-                    keys.put(key, value, node.lineno)
+            _configured(keys, arguments, node, last)
             configured, stage = True, stage or _stage_of(last, "Config")
-        elif _stage_of(last, "Trainer") or last in _TRAINERS:
-            stage = stage or _stage_of(last, "Trainer")
+        elif _stage_of(last, "Trainer") or last in _TRAINERS or re.search(_OWN_TRAINERS, last):
+            own = re.search(_OWN_TRAINERS, last)
+            stage = stage or _stage_of(own[0] if own else last, "Trainer")
             _trained(keys, arguments, node, names)
             trained = node.lineno if "args" in arguments else trained
         configured = configured or name.endswith(("Parser", "parse_args"))
@@ -231,6 +317,21 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
         # What makes the trainer's arguments is not here.
         keys.put(SPREAD, UNKNOWN, trained)
     return adapted, stage
+
+
+def _configured(keys: Keys, arguments: dict[str, Any], node: ast.Call, kind: str) -> None:
+    """The arguments of a configuration of TRL's, or of the Trainer's own."""
+    spread = [ast.unparse(word.value) for word in node.keywords if word.arg is None]
+    if SPREAD in arguments and all(re.fullmatch(_AS_MAPPING, text) for text in spread):
+        # What the command's own arguments are is read of the command.
+        del arguments[SPREAD]
+    for key, value in arguments.items():
+        # Unsloth's own checkpointing stays what the model was loaded with.
+        if not (key == "gradient_checkpointing" and keys.look(key) == "unsloth"):
+            keys.put(key, value, node.lineno)
+    if kind.endswith("TrainingArguments") and not {SPREAD, "gradient_checkpointing"} & {*arguments, *keys.items}:
+        # Off by itself, whichever trainer takes them.
+        keys.put("gradient_checkpointing", False, node.lineno)
 
 
 def _trained(keys: Keys, arguments: dict[str, Any], node: ast.Call, names: Mapping[str, Any]) -> None:

@@ -18,7 +18,8 @@ from launchers.tables import table
 _MODEL, _ACTOR, _ROLLOUT = "actor_rollout_ref.model", "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 
 _SPLITS = tuple(f"{_ACTOR}.megatron.{name}_parallel_size" for name in ("tensor_model", "pipeline_model", "context"))
-_OWN_CONFIGS = ("ppo_trainer", "ppo_trainer.yaml", "./config", "config")
+_OWN_CONFIGS = ("ppo_trainer", "ppo_trainer.yaml", "./config", "config", "sft_trainer", "sft_trainer_engine",
+                "sft_trainer.yaml", "sft_trainer_engine.yaml")  # fmt: skip
 
 
 def score(keys: Keys) -> int:
@@ -187,12 +188,16 @@ def _reaches_longest(keys: Keys) -> bool:
 
 def _batches(keys: Keys, findings: Findings, longest: int | None) -> None:
     """A step takes ppo_mini_batch_size prompts with rollout.n answers each."""
-    # Programs on verl that take several turns count their conversations (Search-R1, RAGEN).
-    each = keys.take(f"{_ROLLOUT}.n_agent") or keys.take(f"{_ROLLOUT}.n")
-    answers = findings.whole("workload.group_size", each) or 1
+    # Programs on verl that take several turns count their conversations besides (Search-R1, RAGEN), of which a
+    # mini-batch has no more (their verl/workers/fsdp_workers.py).
+    turns, samples = keys.take(f"{_ROLLOUT}.n_agent"), keys.take(f"{_ROLLOUT}.n")
+    whole = findings.whole("workload.group_size", turns or samples) or 1
+    answers = whole if turns is None else int(as_number(samples.value) or 1) if samples is not None else 1
     prompts = keys.take(f"{_ACTOR}.ppo_mini_batch_size")
     count = as_number(prompts.value) if prompts is not None else None
-    if prompts is not None and count is not None:
+    if turns is not None and prompts is not None and count is not None and count % whole:
+        findings.block("workload.global_batch", prompts, f"is no whole groups of {whole} answers, which no Plan has")
+    elif prompts is not None and count is not None:
         findings.put("workload.global_batch", int(count) * answers, prompts)
     elif prompts is not None:
         findings.block("workload.global_batch", prompts, "is known only where it runs")
@@ -253,6 +258,13 @@ def _method(keys: Keys, findings: Findings) -> None:
 
 def read_command(start: Program, setting: ScriptSetting) -> str:
     keys = Keys(setting.file)
+    _of_hydra(keys, start, setting)
+    read(keys, setting.findings)
+    return "verl command line"
+
+
+def _of_hydra(keys: Keys, start: Program, setting: ScriptSetting) -> None:
+    """The command's key=value words into `keys`, and its options, which may name a config of one's own."""
     arguments, _ = options(setting.file, overrides(keys, start.words))
     for item in arguments.items.values():
         if "megatron" in str(item.value) and item.key in ("config_name", "cn"):
@@ -261,13 +273,15 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
             setting.findings.block("workload", item, "names a config of one's own, which is not given")
         else:
             setting.findings.leave(item, "is an option of Hydra's own")
-    read(keys, setting.findings)
-    return "verl command line"
 
 
 def read_sft_command(start: Program, setting: ScriptSetting) -> str:
     keys = Keys(setting.file)
-    overrides(keys, start.words)
+    _of_hydra(keys, start, setting)
+    for name, fact in (("trainer.n_gpus_per_node", "per_node"), ("trainer.nnodes", "nodes")):
+        # torchrun starts it, and it takes the world that it finds (verl/trainer/fsdp_sft_trainer.py).
+        if setting.findings.has(fact) and (item := keys.take(name)) is not None:
+            setting.findings.leave(item, "torchrun says how many processes there are")
     _length(keys, setting.findings)
     engine = keys.take("engine") or keys.take("model.strategy")
     is_megatron = engine is not None and engine.value == "megatron"

@@ -41,6 +41,7 @@ _SHARDS, _ROWS = "layout.zero_stage", "workload.seq_len"
 _WHAT_IS_RUN = ("workload.stage", "workload.method")
 # Rows of few tokens: what has no room with these has none with any.
 _SHORT_ROW = 64
+_SIZED = re.compile(r"(?i)(^|[-_. ])\d+(\.\d+)?[bm]($|[-_. ])")
 
 
 class ReadValue(Result):
@@ -286,17 +287,22 @@ def _known_model(name: Any) -> tuple[Any, Assumption | None]:
     except PlanError:
         # Caches of the Hugging Face hub and of ModelScope.
         cached = re.search(r"(?:^|/)(?:models--[^/]+?|models/[^/]+?)--([^/]+)", name)
-        last = cached[1] if cached else name.rstrip("/").rpartition("/")[2]
-        last = re.sub(r"(-unsloth)?-bnb-4bit$", "", last)
-    try:
-        known = find_model(last).value.id
-    except PlanError:
-        base = base_in_name(last)
-        if base is None:
-            return name, None
-        why = f"{name} is not in the catalogue, and is named after it: taken for one of its architecture"
-        return base, Assumption(field="model", value=base, why=why)
-    return known, Assumption(field="model", value=known, why=f"the name of {name}, of which no config is here")
+        # Folders of a training stand below the one that is named after its model: …/Llama-3-8B-sft/checkpoint-500.
+        parts = [cached[1]] if cached else [part for part in reversed(name.split("/")) if part]
+    for part in parts:
+        part = re.sub(r"(-unsloth)?-bnb-4bit$", "", part)
+        try:
+            known = find_model(part).value.id
+            return known, Assumption(field="model", value=known, why=f"the name of {name}, of which no config is here")
+        except PlanError:
+            base = base_in_name(part)
+        if base is not None:
+            why = f"{name} is not in the catalogue, and is named after it: taken for one of its architecture"
+            return base, Assumption(field="model", value=base, why=why)
+        if _SIZED.search(part):
+            # Another model, by its size.
+            break
+    return name, None
 
 
 def _unknown_model(whole: Mapping[str, Any]) -> Missing | None:

@@ -109,6 +109,7 @@ def _requeuing(launch: Launch, start: Start) -> list[str]:
 _BEFORE_ITS_LIMIT = (
     f"# {SIGNAL_S} s before its limit the server goes back into the queue, and starts again where devices are free;",
     "# until then it answers nothing. One that fails by itself stays down.",
+    "# shellcheck disable=SC2329  # the trap calls it",
     "again() {",
     '  scontrol requeue "$SLURM_JOB_ID"',
     "  sleep 60",

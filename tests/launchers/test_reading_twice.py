@@ -1,0 +1,190 @@
+"""What a command or config says in words of the field is used, left with a reason, or asked about."""
+
+from __future__ import annotations
+
+import pytest
+
+from launchers.reading.sets import read
+from planner.files.importing import imported
+
+_EIGHT = {"cluster.accelerator": "h100-sxm", "cluster.count": 8}
+_TRAINER = (
+    "from transformers import AutoModelForCausalLM, {classes}\n{more}"
+    "script_args, training_args = {parser}((ScriptArguments, {classes})).parse_args_into_dataclasses()\n"
+    "model = AutoModelForCausalLM.from_pretrained(training_args.model_name_or_path)\n"
+    "trainer = {trainer}\ntrainer.train()\n"
+)
+_OPTIONS = (
+    "--model_name_or_path Qwen/Qwen2.5-0.5B --per_device_train_batch_size 2 --gradient_accumulation_steps 4 "
+    "--max_seq_length 2048 --bf16 True"
+)
+
+
+def _workload(files: dict[str, str]) -> dict[str, object]:
+    return read(files).plan.get("workload", {})
+
+
+@pytest.mark.parametrize("parser", ["HfArgumentParser", "TrlParser", "H4ArgumentParser"])
+def test_a_parser_of_dataclasses_takes_the_words_of_its_command(parser: str):
+    source = (
+        f"from trl import SFTConfig, SFTTrainer, {parser}\n"
+        f"args, training_args = {parser}((ScriptArguments, SFTConfig)).parse_args_and_config()\n"
+        "trainer = SFTTrainer(model=args.model_name_or_path, args=training_args)\ntrainer.train()\n"
+    )
+    for dashes in ("", "-- "):
+        script = f"accelerate launch --num_processes 4 {dashes}sft.py {_OPTIONS}\n"
+        found = read({"sft.py": source, "run.sh": script})
+        assert found.plan["workload"]["micro_batch"] == 2
+        assert found.plan["workload"]["global_batch"] == 2 * 4 * 4
+        assert found.plan["workload"]["seq_len"] == 2048
+
+
+def test_a_config_that_a_parser_is_given_stands_below_the_words_of_the_command():
+    source = (
+        "from trl import DPOConfig, DPOTrainer\nfrom alignment import H4ArgumentParser\n"
+        "parser = H4ArgumentParser((ModelArguments, DPOConfig))\nmodel_args, training_args = parser.parse()\n"
+        "model = model_args.model_name_or_path\nif adapters(model): model = load(model)\n"
+        "trainer = DPOTrainer(model, args=training_args, max_length=training_args.max_length)\ntrainer.train()\n"
+    )
+    config = (
+        "model_name_or_path: Qwen/Qwen2.5-0.5B\nper_device_train_batch_size: 4\ngradient_accumulation_steps: 2\n"
+        "max_length: 1024\nlearning_rate: 1.0e-6\nbf16: true\n"
+    )
+    script = "deepspeed --num_gpus 8 run_dpo.py dpo.yaml --per_device_train_batch_size=1\n"
+    found = read({"run.sh": script, "run_dpo.py": source, "dpo.yaml": config})
+    assert found.plan["workload"]["micro_batch"] == 1
+    assert found.plan["workload"]["global_batch"] == 16
+    assert found.plan["workload"]["seq_len"] == 1024
+    assert found.plan["workload"]["stage"] == "dpo"
+
+
+@pytest.mark.parametrize(
+    ("option", "field"),
+    [
+        ("--max_seq_length 1024", "workload.seq_len"),
+        ("--grad_accum 8", "workload.global_batch"),
+        ("--tp_size 2", "layout.tp"),
+    ],
+)
+def test_words_of_a_command_that_a_source_does_not_take_are_asked_about(option: str, field: str):
+    source = (
+        "from transformers import Trainer, TrainingArguments, AutoModelForCausalLM\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")\n'
+        'args = TrainingArguments("out", per_device_train_batch_size=1, bf16=True)\n'
+        "rows = tokenize(text, max_length=512)\nTrainer(model=model, args=args).train()\n"
+    )
+    assert imported({"train.py": source, "run.sh": "torchrun --nproc_per_node 8 train.py\n"}, _EIGHT).fits
+    said = imported({"train.py": source, "run.sh": f"torchrun --nproc_per_node 8 train.py {option}\n"}, _EIGHT)
+    assert said.fits is None
+    assert field in [row.field for row in said.missing]
+
+
+def test_beginnings_of_words_are_the_words():
+    script = f"torchrun --nproc_per_node 2 train.py {_OPTIONS}\n"
+    short = script.replace("per_device_train_batch_size", "per_device_train_batch")
+    assert _workload({"a.sh": short}) == _workload({"a.sh": script})
+
+
+def test_the_trainers_own_arguments_keep_activations_under_any_trainer():
+    script = f"torchrun --nproc_per_node 2 train.py {_OPTIONS}\n"
+    plain = _TRAINER.format(
+        classes="TrainingArguments", more="", parser="HfArgumentParser", trainer="SFTTrainer(args=training_args)"
+    )
+    plain = plain.replace("from transformers", "from trl import SFTTrainer\nfrom transformers")
+    found = read({"run.sh": script, "train.py": plain})
+    assert found.plan["layout"]["recompute"] == "none"
+    own = plain.replace("TrainingArguments", "SFTConfig")
+    usual = {row.field: row.value for row in read({"run.sh": script, "train.py": own}).assumed}
+    assert usual["layout.recompute"] == "full"
+
+
+def test_a_class_of_ones_own_is_no_model_by_the_name_of_its_weights():
+    source = (
+        "from transformers import Trainer, TrainingArguments\nfrom {module} import {name}\n"
+        'model = {name}.from_pretrained("Qwen/Qwen2.5-0.5B")\n'
+        'args = TrainingArguments("out", per_device_train_batch_size=1, bf16=True)\n'
+        "rows = tokenize(text, max_length=512)\nTrainer(model=model, args=args).train()\n"
+    )
+    known = imported({"a.py": source.format(module="transformers", name="Qwen2ForCausalLM")}, _EIGHT)
+    own = imported({"a.py": source.format(module="model.blocks", name="BlockModelForCausalLM")}, _EIGHT)
+    assert known.fits
+    assert [row.field for row in own.missing] == ["model"]
+
+
+def test_a_config_with_two_words_of_a_program_and_six_of_another_is_of_the_other():
+    text = (
+        "base_model: Qwen/Qwen2.5-0.5B\nrun_name: a\nepochs: 1\nlearning_rate: 1.0e-5\nmax_seq_len: 2048\n"
+        "per_device_batch_size: 2\ngrad_accum: 16\nlora_rank: 16\nlora_alpha: 32\n"
+    )
+    found = read({"sft.yaml": text}, {"cluster.count": 8})
+    assert found.formats["sft.yaml"] == "settings of a program of one's own"
+    assert found.plan["workload"]["method"] == "lora"
+    assert found.plan["workload"]["global_batch"] == 2 * 16 * 8
+
+
+def test_a_config_that_only_another_branch_names_shards_nothing():
+    script = (
+        'KIND="plain"\nif [ "$KIND" == "zero" ]; then\n'
+        f"  torchrun --nproc_per_node 8 train.py {_OPTIONS} --deepspeed ds.json\nelse\n"
+        f"  torchrun --nproc_per_node 8 train.py {_OPTIONS}\nfi\n"
+    )
+    sharded = {"a.sh": script.replace('"plain"', '"zero"'), "ds.json": '{"zero_optimization": {"stage": 2}}'}
+    assert read(sharded).plan["layout"]["zero_stage"] == 2
+    assert "zero_stage" not in read(sharded | {"a.sh": script}).plan.get("layout", {})
+
+
+def test_conversations_of_several_turns_are_no_part_of_a_mini_batch():
+    words = (
+        "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B "
+        "data.train_batch_size=64 data.max_prompt_length=512 data.max_response_length=512 trainer.n_gpus_per_node=8 "
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 trainer.nnodes=1 "
+        "actor_rollout_ref.actor.ppo_mini_batch_size=64 {}\n"
+    )
+    turns = read({"a.sh": words.format("actor_rollout_ref.rollout.n_agent=4 actor_rollout_ref.rollout.n=1")})
+    samples = read({"a.sh": words.format("actor_rollout_ref.rollout.n=4")})
+    assert turns.plan["workload"]["group_size"] == samples.plan["workload"]["group_size"] == 4
+    assert turns.plan["workload"]["global_batch"] == 64
+    assert samples.plan["workload"]["global_batch"] == 256
+    uneven = read({"a.sh": words.format("actor_rollout_ref.rollout.n_agent=5 actor_rollout_ref.rollout.n=1")})
+    assert "workload.global_batch" in uneven.blocked
+
+
+def test_verls_sft_takes_the_world_that_torchrun_makes_and_asks_for_a_config_of_ones_own():
+    words = (
+        "torchrun --nnodes=1 --nproc_per_node=4 -m verl.trainer.fsdp_sft_trainer {} data.train_files=a.parquet "
+        "data.train_batch_size=8 data.micro_batch_size_per_gpu=1 data.max_length=512 "
+        "model.partial_pretrain=Qwen/Qwen2.5-0.5B trainer.n_gpus_per_node=1\n"
+    )
+    assert read({"a.sh": words.format("")}).plan["cluster"]["count"] == 4
+    assert "workload" in read({"a.sh": words.format("--config-name mine.yaml")}).blocked
+
+
+def test_ms_swift_takes_a_config_below_its_words():
+    config = (
+        "model: Qwen/Qwen2.5-0.5B\ntrain_type: lora\nlora_rank: 64\nper_device_train_batch_size: 1\n"
+        "gradient_accumulation_steps: 4\nmax_length: 2048\n"
+    )
+    script = "NPROC_PER_NODE=2 swift sft --config conf/a.yaml --lora_rank 16\n"
+    found = read({"a.sh": script, "a.yaml": config})
+    assert found.plan["workload"]["lora"]["rank"] == 16
+    assert found.plan["workload"]["global_batch"] == 8
+    assert "workload" in read({"a.sh": script}).blocked
+
+
+def test_places_in_arrays_are_words_of_them():
+    script = (
+        'models=("Qwen/Qwen2.5-0.5B")\nfor i in "${!models[@]}"; do\n  name=${models[$i]}\n'
+        "  torchrun --nproc_per_node 8 train.py --model_name_or_path ${name} --per_device_train_batch_size 1\ndone\n"
+    )
+    assert read({"a.sh": script}).plan["model"] == "Qwen/Qwen2.5-0.5B"
+
+
+def test_folders_below_a_models_name_are_of_that_model():
+    def model(path: str) -> object:
+        script = f"torchrun --nproc_per_node 8 train.py --model_name_or_path {path} --per_device_train_batch_size 1 "
+        found = imported({"a.sh": script + "--max_length 512 --bf16 True\n"}, _EIGHT)
+        return found.complete_plan["model"] if found.complete_plan else None
+
+    assert model("out/Qwen2.5-0.5B-sft/checkpoint-500") == "Qwen/Qwen2.5-0.5B"
+    assert model("out/Qwen2.5-0.5B/1e-5-length512") == "Qwen/Qwen2.5-0.5B"
+    assert model("Qwen2.5-0.5B/other-13b") is None
