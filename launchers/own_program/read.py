@@ -73,6 +73,9 @@ def _accumulates(name: str) -> bool:
 def _is_of_another_part(key: str) -> bool:
     *sections, last = key.split(".")
     words = [word for part in sections for word in _plain(part).split("_")]
+    if _plain(last) in table("own_program/words")["whole"]["workload.seq_len"]:
+        # What a tokenizer cuts rows at.
+        words = [word for word in words if word != "tokenizer"]
     return any(w.startswith(tuple(table("own_program/words")["other_parts"])) for w in (*words, _plain(last)))
 
 

@@ -57,6 +57,7 @@ def read(keys: Keys, findings: Findings, script: Item | None = None, own: Item |
     words = table("trl/fields")
     is_trl = script is not None or any(name in keys for name in (_TRL if own is None else _TRL_ALONE))
     findings.programs.append("trl" if is_trl else "trainer")
+    is_alone = script is None and own is None and any(name in keys for name in _OF_PEFT | _OF_QLORA)
     _renamed(keys)
     word = next((word for word in _OWN_NAMES if word in keys and script is None), None)
     name = keys.take("model_name_or_path") or (keys.take(word) if word else None)
@@ -72,6 +73,10 @@ def read(keys: Keys, findings: Findings, script: Item | None = None, own: Item |
     if keys.take("with_tracking") is not None:
         # A loop of one's own on accelerate, in the manner of transformers' no_trainer scripts.
         findings.default("workload.precision", "bf16", "accelerate's own settings say it")
+    if is_alone and "bf16" not in keys and "fp16" not in keys and not findings.has("workload.precision"):
+        # Of a script of one's own, which may take the Trainer's default or TRL's.
+        why = "no key says what is computed in (--precision)"
+        findings.one_of("workload.precision", ("bf16", "fp32"), Item(keys.file, "settings", None), why)
     _precision(keys, findings, "bf16" if is_trl else "fp32")
     hf.optimizer(keys, findings)
     attention = {"flash_attention_2": "flash", hf.OF_SINKS: "flash"} | inverted(words["attention"])

@@ -188,3 +188,22 @@ def test_folders_below_a_models_name_are_of_that_model():
     assert model("out/Qwen2.5-0.5B-sft/checkpoint-500") == "Qwen/Qwen2.5-0.5B"
     assert model("out/Qwen2.5-0.5B/1e-5-length512") == "Qwen/Qwen2.5-0.5B"
     assert model("Qwen2.5-0.5B/other-13b") is None
+
+
+def test_a_config_of_a_script_of_ones_own_says_no_precision_that_it_does_not_name():
+    text = (
+        "model_name_or_path: Qwen/Qwen2.5-0.5B\nmax_seq_length: 1024\nper_device_train_batch_size: 2\nuse_lora: true\n"
+        "gradient_accumulation_steps: 4\nlearning_rate: 2.0e-5\nlora_r: 16\nlora_alpha: 32\n{}"
+    )
+    open_one = read({"sft.yaml": text.format("")}, {"cluster.count": 8})
+    assert {row.field: row.values for row in open_one.either}["workload.precision"] == ("bf16", "fp32")
+    told = read({"sft.yaml": text.format("bf16: true\n")}, {"cluster.count": 8})
+    assert told.plan["workload"]["precision"] == "bf16"
+
+
+def test_rows_are_as_long_as_a_tokenizers_settings_say():
+    text = (
+        "model:\n  name: Qwen/Qwen2.5-0.5B\ntokenizer_config:\n  max_length: 512\nbatch_size: 1\nlr: 1.0e-5\n"
+        "num_train_epochs: 1\ngradient_accumulation_steps: 2\n"
+    )
+    assert read({"a.yaml": text}).plan["workload"]["seq_len"] == 512
