@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from estimator.errors import PlanError
-from estimator.plan.layouts import Ints
+from estimator.plan.layouts import Floats, Ints
 from estimator.plan.schema import Layout
 from estimator.plan.serving.deployments import USUAL_NODE, Deployments
 from estimator.plan.serving.engine import most_tokens
@@ -185,14 +185,22 @@ def deployments(job: ServingJob, loads: list[dict[str, float]] | None = None, pa
     values = np.array([[float(fields[name]) for fields in under] for name in base]).repeat(len(rows), axis=1)
     load = dict(zip(base, values, strict=True))
     count = len(rows) * len(under)
-    most = float(workload.max_batch or job.engine.max_batch)
     if workload.max_batched_tokens is None:
         # The longest request that the engine is started for, which may be longer than those of the load.
         lengths = np.maximum(load["input_len"] + load["output_len"], float(workload.max_context or 0))
         tokens = np.zeros(count) + most_tokens(job.engine, lengths, workload.scenario == "offline")
     else:
         tokens = np.full(count, float(workload.max_batched_tokens))
-    return Deployments(*sizes, **load, max_batch=np.full(count, most), max_tokens=tokens)
+    return Deployments(*sizes, **load, max_batch=_most_at_once(job, sizes[3]), max_tokens=tokens)
+
+
+def _most_at_once(job: ServingJob, lanes: Floats) -> Floats:
+    """Sequences of a step of each of `lanes`: the plan's, or the engine's, which for drafts shares its own out."""
+    workload, engine = job.inference, job.engine
+    most = np.full(len(lanes), float(workload.max_batch or engine.max_batch))
+    if workload.max_batch or not workload.speculative_tokens or not engine.drafting_batch:
+        return most
+    return np.minimum(most, np.maximum(1.0, np.floor(engine.drafting_batch / lanes)))
 
 
 # Benchmark clients send this many requests for each one in flight, the first ones all at once (InferenceMAX,

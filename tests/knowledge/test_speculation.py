@@ -73,6 +73,17 @@ def test_what_an_engine_or_a_checkpoint_does_not_draft_with_is_said(engine: str,
     assert [said in text for text in told] == ([True] if said else [])
 
 
+def test_sglang_runs_few_requests_at_once_where_it_drafts_unless_told_otherwise() -> None:
+    """Its default is 48 with drafts (server_args.py), of all ranks of attention together."""
+    asked = {"model": "deepseek-r1", "accelerator": "h200-sxm", "count": 8, "engine": "sglang", "concurrency": 256}
+    asked |= {"speculative_tokens": 3, "tp": 1, "ep": 8, "dp": 8}
+    usual, told = (call("estimate_inference", asked | more) for more in ({}, {"max_batch": 32}))
+    assumed = {row["field"]: row["value"] for row in usual["assumptions"]}
+    assert assumed["workload.max_batch"] == 48 / 8
+    assert usual["throughput"]["output_tokens_per_s"] < 0.6 * told["throughput"]["output_tokens_per_s"]
+    assert any("wait" in text for text in usual["warnings"])
+
+
 def test_drafts_that_do_not_pay_are_said() -> None:
     asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm", "count": 1, "engine": "vllm"}
     busy = asked | {"input_len": 500, "output_len": 500, "concurrency": 512, "speculative_tokens": 8, "acceptance": 0.2}
@@ -100,7 +111,7 @@ def test_drafting_costs_its_layer_and_the_head_for_every_token(drafted: int, tok
 
 
 # Rates of Llama-3.1-8B with an EAGLE-3 head over those without, by requests at once (Li et al. 2025, EAGLE-3, tables 3
-# and 4; not fitted): chains of 3 drafts under SGLang on an H100, of 2 under vLLM on an RTX 3090.
+# and 4, as recalled; not fitted): chains of 3 drafts under SGLang on an H100, of 2 under vLLM on an RTX 3090.
 @pytest.mark.parametrize(
     ("device", "engine", "version", "drafted", "gains"),
     [
@@ -113,7 +124,7 @@ def test_drafts_pay_less_the_more_requests_run_at_once(
 ) -> None:
     asked = {"model": "meta-llama/Llama-3.1-8B", "accelerator": device, "count": 1, "engine": engine}
     asked |= {"software_version": version, "weight_dtype": "bf16", "input_len": 200, "output_len": 400}
-    asked |= {"max_context": 2048}
+    asked |= {"max_context": 2048, "max_batch": 256}
     drafts = {"speculative_tokens": drafted, "draft_method": "eagle3"}
     estimated = []
     for clients in [*gains, 256]:

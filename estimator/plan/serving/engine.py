@@ -63,14 +63,14 @@ class Engine:
     `usual_format` is what it is given of models in 16 bits ('': these).
 
     Scheduling. `max_batch` sequences and `max_tokens` tokens at most take part in a step (`offline_max_tokens` where
-    the engine is called as a library). `whole_prompts` is true where a step must hold the longest request, so that its
-    tokens grow with the context, unless that is beyond `chunks_beyond` tokens. `chunks` is true where long prompts are
-    cut, `mixes` where prompts and generation share a step (false: prompts go first, in steps of their own). `batches`
-    is 'continuous', 'static' (a batch starts and ends together) or 'single'; `padded` is true where prompts of a batch
-    are filled up to the longest. `overlaps` is true where the host prepares the next step while the device runs one,
-    `overlaps_stages` and `overlaps_drafts` where it does so in a pipeline and with drafts, too. `reserves_output` is
-    true where a request is admitted only when its whole output has room. `prefix_cache` says whether prefixes are
-    reused unless told otherwise.
+    the engine is called as a library); `drafting_batch` in all lanes of a server where it drafts (0: no other limit).
+    `whole_prompts` is true where a step must hold the longest request, so that its tokens grow with the context, unless
+    that is beyond `chunks_beyond` tokens. `chunks` is true where long prompts are cut, `mixes` where prompts and
+    generation share a step (false: prompts go first, in steps of their own). `batches` is 'continuous', 'static' (a
+    batch starts and ends together) or 'single'; `padded` is true where prompts of a batch are filled up to the longest.
+    `overlaps` is true where the host prepares the next step while the device runs one, `overlaps_stages` and
+    `overlaps_drafts` where it does so in a pipeline and with drafts, too. `reserves_output` is true where a request is
+    admitted only when its whole output has room. `prefix_cache` says whether prefixes are reused unless told otherwise.
 
     Execution. `graphs` is true where generation runs as CUDA graphs of up to `graph_batch` sequences (`graph_sizes`
     sizes captured), `graph_attention` where they hold attention too. Steps with prompts are graphs but for attention up
@@ -135,6 +135,7 @@ class Engine:
     fp8_cache: bool
     usual_format: str
     max_batch: int
+    drafting_batch: int
     max_tokens: int
     offline_max_tokens: int
     whole_prompts: bool
