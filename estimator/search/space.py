@@ -206,7 +206,7 @@ def _dealt(job: Job, bases: Rows) -> Rows:
 def _none_valid(job: Job, space: Space) -> PlanError:
     """Why nothing is valid."""
     batch, units = job.global_batch, _units(job, _splits(job, space, 1))
-    if job.training.optimizer_in_backward and job.training.micro_batch:
+    if job.steps_in_backward and job.training.micro_batch:
         problem = (
             f"micro_batch={job.training.micro_batch} is not all of the {batch} sequences of a step, and gradients "
         )
@@ -395,7 +395,7 @@ def _micro_batches(job: Job, space: Space, rows: Rows) -> Rows:
     most = 1 if singly and not job.training.micro_batch else int(per_replica.max(initial=0))
     sizes = [size for size in sizes if size <= most] or [1]
     dealt = per_replica[:, None] % np.array(sizes) == 0
-    if job.training.optimizer_in_backward:
+    if job.steps_in_backward:
         # Gradients that are freed at once are not summed over micro-batches (torchtune, full_finetune_distributed.py).
         sizes = _choices(job.training.micro_batch, np.unique(per_replica).tolist() or [1])
         dealt = per_replica[:, None] == np.array(sizes)

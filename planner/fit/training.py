@@ -16,11 +16,13 @@ from planner.fit.remedies import relaxations, remedies
 from planner.results import FitCheck
 from planner.training.launchable import unlaunched
 from planner.training.memory import memory_of
-from planner.training.planned import Planned, plan_to_fit, warnings_of
+from planner.training.planned import Planned, nearest_fit, plan_to_fit, warnings_of
 
 
 def fit_of(asked: Plan) -> FitCheck:
     planned = plan_to_fit(asked)
+    if not planned.fits:
+        planned = nearest_fit(asked, planned)
     memory, hosted = memory_of(planned), planned.has_host_memory
     ways = remedies(planned, asked)
     shorter = [

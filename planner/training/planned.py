@@ -258,16 +258,21 @@ def plan_training(
     if beyond and not best.fits:
         if conceded := _conceded(plan, best.job.framework.name, every_framework):
             return conceded
-        best = replace(best, hopeless=rungs(plan))
-        if lightest(plan, offload=True).fits:
-            # More host memory than there is helps nobody.
-            return best
-        hosted = _of_usual(plan, every_framework, offload=True)[0] or best
-        return replace(hosted, hopeless=best.hopeless) if hosted.has_host_memory else best
+        return nearest_fit(plan, replace(best, hopeless=rungs(plan)), every_framework)
     if best.fits and not (best.fits_on_device or best.has_host_memory):
         # More host memory than there is helps nobody.
         return _of_usual(plan, every_framework, offload=False)[0] or best
     return best
+
+
+def nearest_fit(plan: Plan, best: Planned, every_framework: bool = False) -> Planned:
+    """What is told of a plan that does not fit: the `best` on its devices alone, but with host memory where it may fit
+    so. More of that than the hosts have helps nobody."""
+    if lightest(plan, offload=True).fits:
+        return best
+    hosted = _of_usual(plan, every_framework, offload=True)[0]
+    near = hosted and hosted.estimates.memory.total[hosted.index] <= hosted.job.usable_bytes
+    return replace(hosted, hopeless=best.hopeless) if hosted and near and hosted.has_host_memory else best
 
 
 def plan_to_fit(plan: Plan) -> Planned:

@@ -43,11 +43,12 @@ def fill(
     count: int,
     framework: tuple[str, str] | None = None,
     own: UsualRun | None = None,
+    sums_gradients: bool = True,
 ) -> tuple[dict[str, Any], list[Assumption]]:
     """What completes the workload, by field, and the assumptions made.
 
     `count` is the number of devices; `framework` is the one to take where the plan leaves it open, with why; `own` is
-    the run of the model's maker.
+    the run of the model's maker. Of micro-batches whose gradients the optimizer never sums a step has one.
     """
     training = plan.training
     stated = training.model_fields_set
@@ -72,7 +73,7 @@ def fill(
             problem = f"{training.response_len} generated tokens leave no prompt in sequences of {seq_len}"
             raise PlanError("workload.response_len", problem, [f"below {seq_len}"])
     if training.global_batch is None:
-        batch, why = _global_batch(plan, seq_len, count, own)
+        batch, why = _global_batch(plan, seq_len, count, own, sums_gradients)
         assume("global_batch", batch, why)
     data_size(training)
     if training.dataset_samples is not None and training.dataset_tokens is None and training.sample_tokens is None:
@@ -161,14 +162,14 @@ def _seq_len(architecture: Architecture, own: UsualRun | None, response: int, sa
     return seq_len, "a common length" if seq_len == USUAL_SEQ_LEN else "the model's context"
 
 
-def _global_batch(plan: Plan, seq_len: int, count: int, own: UsualRun | None) -> tuple[int, str]:
+def _global_batch(plan: Plan, seq_len: int, count: int, own: UsualRun | None, sums_gradients: bool) -> tuple[int, str]:
     """A batch that every data-parallel size dividing `count` divides; as many tokens as in the maker's `own` run."""
     layout = plan.layout
     if own:
         wanted, why = max(1, own.batch * own.seq_len // seq_len), f"as the model was trained: {own.source}"
     elif plan.training.stage == "pretrain":
         wanted, why = max(1, _PRETRAIN_TOKENS // seq_len), "about 4M tokens a step, as in the Llama 2 paper"
-    elif plan.training.optimizer_in_backward:
+    elif plan.training.optimizer_in_backward or not sums_gradients:
         wanted, why = count, "one micro-batch a step, as weights are updated within the backward pass"
     else:
         wanted, why = _FINETUNE_BATCH, "a common batch for fine-tuning"

@@ -100,6 +100,11 @@ class Job:
         return tuple(reached.count(kind) for kind in range(len(self.architecture.blocks)))
 
     @cached_property
+    def steps_in_backward(self) -> bool:
+        """Whether weights are updated within the backward pass, so that no gradients are summed over micro-batches."""
+        return self.training.optimizer_in_backward or not self.optimizer.keeps_gradients
+
+    @cached_property
     def one_block(self) -> bool:
         """Whether one layer is trained at a time (BAdam)."""
         return self.optimizer.one_block and self.training.method == "full"

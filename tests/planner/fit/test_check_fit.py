@@ -11,7 +11,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.fitted.training import framework
 from planner.fit.training import fit_of
-from planner.training.planned import plan_to_fit
+from planner.training.planned import plan_to_fit, plan_training
 from tools import call
 
 TIGHT: dict[str, Any] = {
@@ -138,6 +138,31 @@ def test_what_a_host_has_no_room_for_does_not_fit() -> None:
     assert short["memory"]["fits"]
     assert short["largest_micro_batch"] is None
     assert enough["fits"]
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "count", "workload"),
+    [
+        ("llama-3.1-8b", "rtx-4090", 1, {"seq_len": 2048}),
+        ("llama-3.1-70b", "h100-sxm", 1, {}),
+        ("llama-3.1-405b", "h100-sxm", 1, {"method": "qlora"}),
+        ("qwen3-8b", "h100-sxm", 8, {"framework": "fsdp2", "seq_len": 2**21, "global_batch": 1}),
+        (
+            "qwen3-8b",
+            "h100-sxm",
+            8,
+            {"framework": "fsdp2", "seq_len": 2_097_152, "fused_loss": True, "tiled_mlp": True},
+        ),
+        ("qwen2.5-32b", "a100-sxm-80gb", 2, {}),
+    ],
+)
+def test_what_does_not_fit_takes_as_much_whoever_asks(
+    model: str, device: str, count: int, workload: dict[str, Any]
+) -> None:
+    plan = Plan.parse({"model": model, "cluster": {"accelerator": device, "count": count}, "workload": workload})
+    verdict, estimated = fit_of(plan), plan_training(plan)
+    assert not verdict.fits
+    assert verdict.memory.per_device_bytes == pytest.approx(float(estimated.estimates.memory.total[estimated.index]))
 
 
 def test_two_changes_together_where_none_alone_is_enough() -> None:
@@ -399,6 +424,17 @@ def test_a_full_fine_tuning_of_8b_fits_one_card_as_torchtune_publishes_it() -> N
     named = plan_to_fit(Plan.parse(small).patch({"workload.optimizer": "paged_adamw_8bit"}))
     assert named.fits
     assert named.job.training.optimizer_in_backward
+
+
+def test_lomo_takes_a_whole_step_at_once() -> None:
+    """It applies each gradient as soon as it is there (Lv et al. 2023), so that none are summed over micro-batches."""
+    cluster = {"accelerator": "rtx-5090", "count": 1}
+    workload = {"framework": "hf-trainer", "optimizer": "lomo"}
+    planned = plan_training(Plan.parse({"model": "qwen3-4b", "cluster": cluster, "workload": workload}))
+    assert planned.job.global_batch == planned.plan.training.micro_batch == 1
+    accumulated = workload | {"micro_batch": 2, "global_batch": 16}
+    with pytest.raises(PlanError, match="not all of the 16 sequences"):
+        plan_training(Plan.parse({"model": "qwen3-4b", "cluster": cluster, "workload": accumulated}))
 
 
 def test_bitsandbytes_in_torchtune_are_of_one_device() -> None:
