@@ -60,14 +60,20 @@ def document() -> str:
 
 def _gates(known: Iterable[ModelFacts]) -> str:
     """How well it is known whether downloads are gated."""
-    kinds = Counter(
-        "unknown" if facts.gated is None else "recalled" if "recalled" in facts.gate_source else "read"
-        for facts in known
-    )
+    kinds = Counter(_known_gate(facts) for facts in known)
     return (
         f"Whether a download is gated was read in a source for {kinds['read']} of them, is recalled for "
-        f"{kinds['recalled']}, and is not known for {kinds['unknown']}: `shardwise model` says which."
+        f"{kinds['recalled']}, is told by what their owner usually does for {kinds['usual']}, and is not known for "
+        f"{kinds['unknown']}; {kinds['none']} are in papers alone: `shardwise model` says which."
     )
+
+
+def _known_gate(facts: ModelFacts) -> str:
+    if not facts.is_published:
+        return "none"
+    if facts.gated is None:
+        return "unknown" if facts.usually_gated is None else "usual"
+    return "recalled" if "recalled" in facts.gate_source else "read"
 
 
 def _of_model(facts: ModelFacts, copies: int) -> tuple[str, ...]:

@@ -40,11 +40,12 @@ def model_needs(model: str, chats: bool) -> list[str]:
     name, words = model.lower(), table("data/checkpoints")
     facts = _facts(model)
     needs: list[str] = []
-    if facts is not None and facts.gated:
+    if facts is not None and not facts.is_published:
+        needs.append(f"weights: those of {model} are not published: its shape is from a paper")
+    elif facts is not None and facts.gated:
         needs.append(f"licence: accept that of {model} on huggingface.co, and give HF_TOKEN to every node")
-    elif facts is not None and facts.gated is None and "/" in model:
-        usual = facts.usually_gated
-        of_owner = "" if usual is None else f" (what its owner publishes is usually {'' if usual else 'not '}gated)"
+    elif facts is not None and facts.gated is None and facts.usually_gated is not False and "/" in model:
+        of_owner = " (what its owner publishes is usually gated)" if facts.usually_gated else ""
         needs.append(
             f"licence: whether the download of {model} is gated is not known here{of_owner}; its page on "
             "huggingface.co says so, and a gated one needs HF_TOKEN on every node"

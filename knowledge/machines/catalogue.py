@@ -13,7 +13,7 @@ from estimator.units import GIB
 from knowledge.data_files import rows
 from knowledge.machines.naming import accelerator_form, accelerator_tokens
 from knowledge.machines.networks import network
-from knowledge.machines.offered import refuse_unplanned, rented
+from knowledge.machines.offered import refuse_unplanned, rented, without_provider
 from knowledge.names import Language, Match, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, stamp
 from knowledge.own.hardware import LIKE, joined_rows, table_row, taken_for
@@ -104,6 +104,8 @@ def _found(names: NameCatalogue, name: str) -> Match[str]:
         if "there is no" not in error.problem:
             raise
         refuse_unplanned(name, names)
+        if rest := without_provider(name):
+            return _found(names, rest)
         if not (twice := _TWICE.fullmatch(name.strip())):
             raise
         matches: list[Match[str]] = []

@@ -162,7 +162,7 @@ def _without_counts(text: str) -> tuple[str, list[Fraction], bool]:
     factors: list[Fraction] = []
     are_machines = False
     while len(factors) < 3 and (quantity := _FRONT.match(text)) and quantity.end() < len(text):
-        if factors and len(quantity["many"]) > 2 and not re.search(r"\d", text[quantity.end() :]):
+        if len(quantity["many"]) > 2 and _is_of_the_device(quantity["many"], text[quantity.end() :], bool(factors)):
             break  # the number of the device itself: two 7900 XTX
         factors.append(
             _PARTS.get(quantity["many"]) or Fraction(_NUMBERS.get(quantity["many"]) or int(quantity["many"]))
@@ -177,6 +177,12 @@ def _without_counts(text: str) -> tuple[str, list[Fraction], bool]:
         are_machines |= bool(quantity["machines"])
         text = text[: quantity.start()]
     return text, factors, are_machines
+
+
+def _is_of_the_device(number: str, rest: str, is_counted: bool) -> bool:
+    """Whether a number in front of words without one is the device's own: 'two 7900 XTX', '3080 laptop 16gb'."""
+    has_number = re.search(r"\d", re.sub(r"\b\d+\s*g(?:b|ib)?\b", "", rest))
+    return not has_number and (is_counted or number in device_words())
 
 
 def _of_machines(match: Match[Accelerator], name: str, factors: list[Fraction], are_machines: bool) -> NamedDevices:

@@ -16,7 +16,7 @@ def accelerator_tokens(name: str) -> list[str]:
     """'NVIDIA A100-SXM4-80GB' -> ['a100', 'sxm', '80gb']; 'gaudi3' -> ['gaudi', '3']."""
     text = re.sub(r"\((?:r|tm)\)", " ", name.casefold())  # as processors call themselves: Intel(R) Xeon(R)
     text = re.sub(r"\btensor[\s-]core\b", " ", text)
-    text = re.sub(r"\bi?mac\s?(book|mini|studio)?\s*(pro|air|mini|studio)?\b(?=.*\bm\d)", " ", text)
+    text = _APPLE.sub(" ", text)
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|gigs?|g)\b", r"\1gb", text)
     text = _CORES.sub(" ", text)
     text = _VGPU.sub(r"\1 \2gb", text)
@@ -30,6 +30,11 @@ def accelerator_tokens(name: str) -> list[str]:
     return [token for token in (_ACCELERATOR_SAME.get(t, t) for t in tokens) if token not in NOISE]
 
 
+_INCHES = r"1[3-6](?:\.\d)?[\s-]?(?:inch(?:es)?|in|[\"″”])?"
+_APPLE = re.compile(
+    rf"\b(?:{_INCHES}\s+)?i?mac\s?(?:book|mini|studio)?\s*(?:pro|air|mini|studio)?\b(?:\s*{_INCHES}(?![\w.]))?(?=.*\bm\d)"
+)
+"""What a machine with an Apple chip is called, and the size of its screen: '16" MacBook Pro M3 Max'."""
 _CORES = re.compile(r"\b\d{1,2}[\s-]core\b(?=.*\d+gb\b)")
 """Cores of an Apple chip whose memory tells which of them it is: 'M4 Max 40-core 128GB'."""
 _VGPU = re.compile(r"\b([a-z]+\d+s?)[dxl]{0,2}-(\d{1,3})[abcq]\b")

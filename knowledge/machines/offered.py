@@ -34,7 +34,7 @@ def rented(name: str, names: NameCatalogue) -> Match[str] | None:
     if (match := _SLICE.fullmatch(slices)) and (id := names.exact(match[1]) or names.exact(f"tpu{match[1]}")):
         chips = math.prod(map(int, match[2].split("x"))) if "x" in match[2] else max(1, int(match[2]) // cores_of(id))
         return Match(id, f"{name.strip()!r} is a slice of {chips} x {id}", _SCORE, devices=chips)
-    return _instance(text) or _of_provider(text)
+    return _instance(text, known=names.tokens) or _of_provider(text, names.tokens)
 
 
 def is_rented(text: str) -> bool:
@@ -51,11 +51,25 @@ def machines_called(text: str) -> str:
     return f"{row['instance']} of {row['provider']} has {row['count_per_node']}"
 
 
-def _of_provider(text: str) -> Match[str] | None:
+def _of_provider(text: str, known: frozenset[str]) -> Match[str] | None:
     """The accelerator of an instance that its provider is named with: GCP A3 Ultra, AWS P5."""
-    provider, _, instance = text.partition(" ")
-    providers = {row["provider"].casefold() for _, _, row in _instances()}
-    return _instance(instance.strip(), provider) if provider in providers else None
+    provider, instance = _provider_named(text)
+    return _instance(instance, provider, known) if provider and text.startswith(provider) else None
+
+
+def without_provider(name: str) -> str:
+    """What else a name says that has a provider's before or behind it: 'RunPod A40', 'A100 80GB on Vast'; '' of
+    others."""
+    return _provider_named(name.strip().casefold())[1]
+
+
+def _provider_named(text: str) -> tuple[str, str]:
+    """(The provider that a text begins or ends with, the rest of it); ('', '') where there is none."""
+    for provider in sorted({row["provider"].casefold() for row in rows("instances.csv")}, key=len, reverse=True):
+        named = re.escape(provider)
+        if match := re.fullmatch(rf"{named}[\s:/]+(.+)|(.+?)\s+(?:(?:on|at|from)\s+)?{named}", text):
+            return provider, match[1] or match[2]
+    return "", ""
 
 
 def refuse_unplanned(name: str, names: NameCatalogue) -> None:
@@ -68,18 +82,20 @@ def refuse_unplanned(name: str, names: NameCatalogue) -> None:
         raise PlanError(names.place, f"{name.strip()[:60]!r} cannot be planned for: {why}")
 
 
-def _instance(text: str, provider: str = "") -> Match[str] | None:
+def _instance(text: str, provider: str = "", known: frozenset[str] = frozenset()) -> Match[str] | None:
     """The accelerator of the instances that are called so, or whose name begins so or has all of its parts; of all
-    providers, or of one."""
+    providers, or of one. A word of devices (`known`) is no instance: the H100 of H100-1-80G."""
     parts = _parts(text)
-    if len(parts) < 2:
-        return _series(text, provider)
-    if " " in text and not (accelerator_form(parts[0]).words | accelerator_form(parts[0]).numbers):
-        return None  # 'GPU H100' is a device with a word too many, not Nebius' gpu-h100-sxm
+    if text in known:
+        return None
     offered = [each for each in _instances() if provider in ("", each[2]["provider"].casefold())]
-    fitting = [(instance, row) for instance, _, row in offered if instance == text] or [
-        (instance, row) for instance, own, row in offered if _begins(parts, own) or _covers(parts, own)
-    ]
+    fitting = [(instance, row) for instance, own, row in offered if instance == text or own == parts]
+    if len(parts) < 2 and not fitting:
+        return _series(text, provider)
+    if not fitting:
+        if " " in text and not (accelerator_form(parts[0]).words | accelerator_form(parts[0]).numbers):
+            return None  # 'GPU H100' is a device with a word too many, not Nebius' gpu-h100-sxm
+        fitting = [(instance, row) for instance, own, row in offered if _begins(parts, own) or _covers(parts, own)]
     if not fitting:
         return _sibling(text, parts)
     if len({row["accelerator"] for _, row in fitting}) != 1:

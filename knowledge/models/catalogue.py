@@ -82,6 +82,11 @@ class ModelFacts:
     readings: tuple[str, ...] = ()
     confirmed_by: tuple[str, ...] = ()
 
+    @property
+    def is_published(self) -> bool:
+        """Whether there are weights to download, or a paper alone says what it is."""
+        return self.license != "paper-only"
+
 
 @dataclass(frozen=True)
 class _KnownModels:
@@ -257,6 +262,9 @@ def _named(known: _KnownModels, name: str) -> Match[str]:
         raise PlanError("model", problem, [match.value])
     except PlanError as error:
         refuse_lost(name, known.left_out, "model")
+        # One version of a family may have it in its name, where 'qwen moe' would be any.
+        if "moe" in words_of(name) and model_form(name).numbers and (id := _with_word(known, name, "moe")):
+            return Match(id, f"{name!r} read as {id}")
         if id := _of_told_size(known, name, error.valid):
             return Match(id, f"{name!r} read as {id}")
         # What it is called behind its base may be its teacher, which nobody plans for: Qwen3.5-9B-Claude-4.6-Distill.
@@ -277,11 +285,14 @@ def _of_tuner(known: _KnownModels, name: str) -> str | None:
 
 
 def _with_word(known: _KnownModels, name: str, word: str) -> str | None:
-    """The one model whose id says `word` as well, and all that the name does."""
+    """The one model whose id says `word` as well, and all that the name does; the checkpoint of it that is marked as
+    the name is, where there is one."""
     wanted = model_form(name)
-    named = {id: model_form(id) for id in known.names.entries if word in words_of(id) and not known.facts(id).shares}
+    named = {id: model_form(id) for id in known.names.entries if word in words_of(id)}
     fits = [id for id, form in named.items() if wanted.words <= form.words and wanted.numbers <= form.numbers]
-    return fits[0] if len(fits) == 1 else None
+    bases = [id for id in fits if not known.facts(id).shares]
+    marked = [id for id in fits if named[id].marks == wanted.marks]
+    return (marked if len(marked) == 1 else bases)[0] if len(bases) == 1 else None
 
 
 _SIZED = re.compile(r"(?i)(.+?)[-_ ]+(\d+(?:\.\d+)?)([mb])\b")
@@ -491,7 +502,10 @@ def _read_checkpoints(by_id: dict[str, ModelFacts]) -> dict[str, ModelFacts]:
                 weight_format=row["format"] or base.weight_format,
                 context=int(row["context"]) if row["context"] else base.context,
                 license=row["license"] or base.license,
-                **_gate(row["name"], base if is_its_makers else None, row["gated"] == "no"),  # another's has its own
+                # another's has its own
+                **_gate(
+                    row["name"], base if is_its_makers else None, row["license"] or base.license, row["gated"] == "no"
+                ),
                 source=row["source"],
                 as_of=row["date"],
                 aliases=tuple(filter(None, (row["aliases"] or "").split(";"))),
@@ -566,21 +580,25 @@ def _followed_config(place: str, folder: Path) -> dict[str, Any]:
 
 
 @cache
-def _publishers() -> dict[str, dict[str, str]]:
-    return {row["publisher"].casefold(): row for row in rows("publishers.csv")}
+def _publishers() -> dict[tuple[str, str], dict[str, str]]:
+    """What is known of all that somebody publishes ('' behind the name), or of what is under a license."""
+    return {(row["publisher"].casefold(), row["license"] or ""): row for row in rows("publishers.csv")}
 
 
 _IS_OPEN = "its config.json is downloaded without an accepted licence (checkpoints.csv)"
 
 
-def _gate(id: str, known: ModelFacts | None, is_open: bool = False) -> dict[str, Any]:
+def _gate(id: str, known: ModelFacts | None, license: str | None, is_open: bool = False) -> dict[str, Any]:
     """Whether the download of a model is gated, which each repository decides for itself, and who says so; where that
     is not known, whether those of its owner usually are."""
     if is_open:
         return {"gated": False, "gate_source": _IS_OPEN, "usually_gated": None}
-    if known is not None and known.gated is not None:
+    if known is not None and (known.gated or (known.gated is not None and known.id == id)):
         return {"gated": known.gated, "gate_source": known.gate_source, "usually_gated": None}
-    rule = _publishers().get(id.partition("/")[0].casefold())
+    if known is not None and known.gated is not None:
+        return {"gated": None, "gate_source": f"{known.id} is not: {known.gate_source}", "usually_gated": False}
+    owner = id.partition("/")[0].casefold()
+    rule = _publishers().get((owner, license or "")) or _publishers().get((owner, ""))
     if rule is None:
         return {"gated": None, "gate_source": "", "usually_gated": None}
     return {"gated": None, "gate_source": rule["source"], "usually_gated": rule["gated"] == "yes"}
@@ -588,7 +606,7 @@ def _gate(id: str, known: ModelFacts | None, is_open: bool = False) -> dict[str,
 
 def _facts(row: Mapping[str, Any], head: Mapping[str, str]) -> ModelFacts:
     facts = _row_facts(row, head)
-    return replace(facts, **_gate(facts.id, facts))
+    return replace(facts, **_gate(facts.id, facts, facts.license))
 
 
 def _row_facts(row: Mapping[str, Any], head: Mapping[str, str]) -> ModelFacts:

@@ -44,6 +44,9 @@ def canonical(config: Mapping[str, Any]) -> dict[str, Any]:
         notes += _of_unknown(fields, kind, near)
     else:
         entry = _entry(kind)
+        written_kind = str(fields.get("model_type") or "").lower()
+        if written_kind not in ("", kind, kind.removesuffix("_text")):
+            notes.append(f"model_type {written_kind[:60]!r} is not known: taken as {kind}, as its class says")
     fields = _as_numbers(_flattened(fields))
     original = dict(fields)
     for theirs, ours in entry["rename"].items():
@@ -112,11 +115,23 @@ def _text_part(config: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
         for name in ("tie_word_embeddings", "architectures"):
             if name in outer:
                 fields.setdefault(name, outer[name])
-        if outer.get("tie_word_embeddings") is False:  # what transformers 5 goes by
-            fields["tie_word_embeddings"] = False
+        # What holds the text model says whether its head is tied; transformers 4 asked the text model alone.
+        told = outer.get("tie_word_embeddings")
+        if told is False or (told is True and _written_by(config) >= _TIED_OUTSIDE):
+            fields["tie_word_embeddings"] = told
         if "model_type" not in fields and "model_type" in outer:
             fields["model_type"] = outer["model_type"]
     return fields, is_nested
+
+
+_TIED_OUTSIDE = 5
+_LONGEST_VERSION = 4
+
+
+def _written_by(config: Mapping[str, Any]) -> int:
+    """The main version of the transformers that wrote a config; 0 where it does not say."""
+    version = str(config.get("transformers_version") or "").partition(".")[0]
+    return int(version) if version.isdecimal() and len(version) < _LONGEST_VERSION else 0
 
 
 def _model_type(fields: Mapping[str, Any]) -> str:
@@ -363,6 +378,8 @@ def _refuse(kind: str, config: Mapping[str, Any]) -> None:
     """Raises PlanError for what is no decoder alone, or of layers that are not modelled: by its model_type, or where
     that is not known by its fields."""
     signs = {} if kind in _table()["types"] else _table()["unknown"]["signs"]
+    outer = str(config.get("model_type") or "").lower()
+    kind = outer if outer in _refused() else kind
     if what := _refused().get(kind) or next((what for field, what in signs.items() if config.get(field)), None):
         problem = (
             f"{kind or 'this config'} is {what}: only decoder-only language models of known layers are planned for"

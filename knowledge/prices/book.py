@@ -59,6 +59,15 @@ def hourly_by_device() -> dict[str, list[float]]:
     return {id: sorted(usd) for id, usd in hourly.items()}
 
 
+def providers_by_device() -> dict[str, set[str]]:
+    """Who rents out each kind of device at a known price on demand."""
+    providers: dict[str, set[str]] = {}
+    for price in prices():
+        if price.usd_per_hour is not None:
+            providers.setdefault(price.accelerator, set()).add(price.provider)
+    return providers
+
+
 def left_out() -> list[LeftOut]:
     """The user's own prices that cannot be used."""
     return prices_left_out(_book())

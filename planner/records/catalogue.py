@@ -145,16 +145,15 @@ def api_usd(model: str) -> float | None:
     return min(asked, default=None)
 
 
-def most_offered_first(rows: Sequence[Accelerator], hourly: Mapping[str, Sequence[float]]) -> list[Accelerator]:
-    """The devices of one's own, then those that most offers rent out (`hourly_by_device`), the newer before the
-    older."""
-    own = own_accelerators()
-    return sorted(rows, key=lambda row: (row.id in own, len(hourly.get(row.id, ())), row.year or 0), reverse=True)
+def most_offered_first(rows: Sequence[Accelerator]) -> list[Accelerator]:
+    """The devices of one's own, then those that most providers rent out, the newer before the older."""
+    own, providers = own_accelerators(), price_book.providers_by_device()
+    return sorted(rows, key=lambda row: (row.id in own, len(providers.get(row.id, ())), row.year or 0), reverse=True)
 
 
 def best_known_first(offers: Sequence[Price]) -> list[Price]:
     """Prices of one's own, then by their devices as these are listed, the cheapest device-hour of each first."""
-    order = {row.id: at for at, row in enumerate(most_offered_first(accelerators(), price_book.hourly_by_device()))}
+    order = {row.id: at for at, row in enumerate(most_offered_first(accelerators()))}
 
     def rank(offer: Price) -> tuple[bool, int, float]:
         usd = math.inf if offer.usd_per_hour is None else offer.usd_per_hour / offer.count
@@ -169,7 +168,7 @@ def _is_own(price: Price) -> bool:
 
 def _hardware() -> tuple[list[tuple[HardwareEntry, str]], list[LeftOut]]:
     own, hourly, rows = own_accelerators(), price_book.hourly_by_device(), list[tuple[HardwareEntry, str]]()
-    for device in most_offered_first(accelerators(), hourly):
+    for device in most_offered_first(accelerators()):
         entry = HardwareEntry(
             id=device.id,
             name=device.name,

@@ -109,6 +109,50 @@ def test_biogpt_is_no_llama() -> None:
     assert architecture(config).parameters == 346_763_264
 
 
+@pytest.mark.parametrize("outer", [True, False, None])
+@pytest.mark.parametrize("inner", [True, False])
+@pytest.mark.parametrize("version", ["5.24.0", "4.57.1", None])
+def test_what_holds_the_text_model_says_whether_its_head_is_tied(
+    outer: bool | None, inner: bool, version: str | None
+) -> None:
+    """As transformers 5 does (InternVL, Mistral3, Janus: on the meta device); transformers 4 asked the text model."""
+    text = _PLAIN | {"model_type": "qwen3", "tie_word_embeddings": inner}
+    config = {"model_type": "internvl", "text_config": text, "vision_config": {}, "transformers_version": version}
+    if outer is not None:
+        config["tie_word_embeddings"] = outer
+    tied = inner if outer is None or (outer and version != "5.24.0") else outer
+    assert architecture(config).head_parameters == (0 if tied else 100 * 64)
+
+
+def test_an_unknown_kind_of_a_known_class_says_what_it_was_taken_as() -> None:
+    known, new = (
+        architecture(_PLAIN | {"model_type": kind, "architectures": ["Qwen3ForCausalLM"]})
+        for kind in ("qwen3", "qwen9")
+    )
+    assert new.parameters == known.parameters
+    assert any("'qwen9' is not known: taken as qwen3" in note for note in new.notes)
+    assert not any("taken as" in note for note in known.notes)
+
+
+def test_a_drafter_and_what_makes_music_are_no_language_models() -> None:
+    """They hold a text_config of a kind that is known."""
+    text = _PLAIN | {"model_type": "gemma4_text"}
+    with pytest.raises(PlanError, match="a drafter"):
+        architecture({"model_type": "gemma4_unified_assistant", "text_config": text})
+    with pytest.raises(PlanError, match="a speech model"):
+        architecture(_PLAIN | {"model_type": "musicgen_decoder"})
+
+
+def test_a_shared_expert_of_hunyuan_is_in_every_layer() -> None:
+    """HunYuanMoEV1ForCausalLM of 8 experts on the meta device."""
+    config = {
+        "model_type": "hunyuan_v1_moe", "vocab_size": 290943, "hidden_size": 4096, "intermediate_size": 11008,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128,
+        "num_experts": 8, "moe_topk": 2, "max_position_embeddings": 2048, "tie_word_embeddings": False,
+    }  # fmt: skip
+    assert architecture(config).parameters == 43_488_907_264
+
+
 @pytest.mark.parametrize(
     ("fields", "what"),
     [

@@ -11,7 +11,7 @@ from knowledge.prices.kin import kin_price, kin_purchase
 
 def test_every_row_loads_with_sane_values() -> None:
     book = prices()
-    assert len(book) == 409
+    assert len(book) == 415
     assert sum(price.usd_per_hour is not None for price in book) == 262
     known = {row.id for row in accelerators()}
     for price in book:

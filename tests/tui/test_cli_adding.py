@@ -41,7 +41,8 @@ def test_a_row_is_one_line_and_options_stand_anywhere(capsys: pytest.CaptureFixt
     assert [row["provider"] for row in json.loads(capsys.readouterr().out)] == ["Our own hall"]
     config = {"model_type": "qwen3", "hidden_size": 1024, "num_hidden_layers": 28, "num_attention_heads": 16,
               "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 3072, "vocab_size": 151936}  # fmt: skip
-    assert main(["models", "add", "--overwrite", "me/tiny", json.dumps(config)]) == 0
+    for line in (["me/tiny", json.dumps(config)], ["id=me/tiny", f"config={json.dumps(config)}"]):
+        assert main(["models", "add", "--overwrite", *line]) == 0
     assert main(["prices", "add", "instance='x provider=y"]) == 2
     assert "No closing quotation" in capsys.readouterr().err
 

@@ -111,7 +111,8 @@ def _line(kind: str, words: list[str], places: tuple[str, ...]) -> dict[str, Any
         if not sign and unnamed:
             row[unnamed.pop(0)] = parsed(word, "config") if word.lstrip().startswith("{") else word
         elif sign:
-            row[name.strip()] = value if name.strip() in _TEXT else parsed(value, name.strip())
+            is_text = name.strip() in _TEXT and not value.lstrip().startswith("{")
+            row[name.strip()] = value if is_text else parsed(value, name.strip())
         else:
             raise PlanError("row", f"{word!r} is no name=value", [_example(kind)])
     return row

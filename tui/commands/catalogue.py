@@ -103,7 +103,7 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
                 one_line(row.name, 44),
                 str(row.year or "–"),
                 shown("usd_per_device_hour", next(iter(hourly.get(row.id, ())), None)),
-                gib(row.usable_bytes),
+                gib(row.torch_bytes),
                 written("TFLOP/s", row.peak_flops["bf16"] / 1e12 if row.peak_flops.get("bf16") else None),
                 shown("memory_bandwidth_bytes_per_s", row.memory_bandwidth or None),
                 f"{row.scaleup_link}, {shown('scaleup_bytes_per_s', row.scaleup_bandwidth or None)}"
@@ -116,7 +116,7 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
         return _fitted(headers, lines, right, ("LINK", "NAME", "MEMORY BANDWIDTH"))
 
     return (
-        most_offered_first(accelerators(), hourly),
+        most_offered_first(accelerators()),
         lambda row: (row.id, row.name, row.vendor, row.family, *aliases(row.id)),
         show,
     )

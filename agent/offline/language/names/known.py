@@ -105,9 +105,11 @@ def known_names(catalogue: Catalogue) -> Known:
     instances = {one.name.lower(): one for one in catalogue.instances}
     instances |= {name.removeprefix("standard_"): one for name, one in instances.items()}
     series: dict[str, list[Instance]] = {}
+    devices = {word for name in catalogue.accelerator_names for word in name.lower().replace("-", " ").split()}
     for name, machine in instances.items():
         for at in (at for at, sign in enumerate(name) if sign in "-."):
-            series.setdefault(name[:at], []).append(machine)
+            if name[:at] not in devices:  # the H100 of Scaleway's H100-1-80G
+                series.setdefault(name[:at], []).append(machine)
     followed = {head: frozenset(rest) for head, rest in heads.items()}
     return Known(models, followed, accelerators, instances, series, providers, places)
 
