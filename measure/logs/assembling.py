@@ -13,7 +13,7 @@ from measure.logs.faults import OutOfMemory
 from measure.logs.lines import Row
 from measure.logs.megatron import listed_model
 from measure.logs.scan import Bar
-from measure.logs.steady import SteadySteps, by_step, steady
+from measure.logs.steady import SteadySteps, by_step, restarts, steady
 
 # Beyond this two counts of samples contradict each other, and the speed has changed.
 _SAMPLES_ALIKE = 0.10
@@ -22,6 +22,8 @@ _OF_PROMPTS = ("verl", "openrlhf", "nemo-rl", "slime")
 # Programs that have whole replicas, or shards of them, and nothing else: a device is a rank of the batch.
 _OF_REPLICAS = ("hf-trainer", "unsloth", "axolotl")
 _LEAST_HALF = 10
+# So many lines of steps may follow what ended a run, of other ranks.
+LATE = 2
 _LEAST_SPEED = 0.02
 
 
@@ -39,11 +41,14 @@ def assembled(
     printed = "tokens_per_s_per_device" in result.figures or "tokens_per_s" in result.facts
     _plan(facts, result)
     findings = _filled(facts, result, steps)
-    findings += [*_odd(result, steps), *map(_fault, faults)]
+    findings += [*_odd(result, steps), *_again(rows), *map(_fault, faults)]
     if "step_s" not in result.figures and "clock_step_s" in result.facts:
         result.figures["step_s"] = result.facts["clock_step_s"]
         _rates(facts, result)
-        findings.append("the step time is that between the lines of the log: evaluation and checkpoints may be in it")
+        findings.append(
+            "the step time is that between the lines of the log: evaluation and checkpoints may be in it"
+            + (", and lines that number no step are taken for one each" if not _numbers(rows) else "")
+        )
     if "step_s" not in result.figures and (mean := _of_the_whole(facts, rows)):
         result.figures["step_s"] = mean
         _rates(facts, result)
@@ -57,7 +62,7 @@ def assembled(
         told = [name for name in ("tokens_per_s", "samples_per_s") if name in result.facts]
         result.figures |= {name: result.facts[name] for name in told}
     outcome = "ran" if result.figures or steps else "failed"
-    if faults:
+    if faults and not _went_on(faults[-1].log_at, rows, bars):
         outcome = "oom"
         _out_of_memory(result, faults[0])
     return _run(
@@ -73,6 +78,24 @@ def assembled(
         findings=findings,
         series=result.series,
     )
+
+
+def _went_on(at: int, rows: Sequence[tuple[int, Row]], bars: Sequence[tuple[int, Bar]] = ()) -> bool:
+    """Whether steps follow behind a place in a log: more than other ranks print before they end, too."""
+    return any(len(lines) > LATE and lines[-1 - LATE][0] > at for lines in (rows, bars))
+
+
+def _numbers(rows: Sequence[tuple[int, Row]]) -> bool:
+    return any(row.keys() & {"step", "pass"} for _, row in rows)
+
+
+def _again(rows: Sequence[tuple[int, Row]]) -> list[str]:
+    """Of a run that went back to a checkpoint, where it went on."""
+    numbers = restarts(rows)
+    if not numbers:
+        return []
+    places = ", ".join(f"{number:,.0f}" for number in numbers[:5]) + (", …" if numbers[5:] else "")
+    return [f"it was begun again {len(numbers)} time{'s' * (len(numbers) > 1)}, from step {places}"]
 
 
 def _run(facts: HeaderFacts, result: SteadySteps, **details: Any) -> MeasuredRun:

@@ -28,9 +28,11 @@ _QUOTED = re.compile(r"'(\w+)': '?([\w./-]+)'?,?")
 _SET = re.compile(r"^[ \t]*['\"]?([a-z][a-z0-9_]+)['\"]?: ['\"]?([\w./-]+)['\"]?,?[ \t]*$")
 # Of a command: --micro-batch-size 1, trainer.n_gpus_per_node=8.
 _ARGUMENT = re.compile(r"(?:--([a-z][\w-]*)[= ]|\b(?:[a-z]\w*\.)+([a-z]\w*)=)([\w./][\w./-]*)")
+# Several of them on a line: seq_len=4096, world_size: 8.
+_AMONG = re.compile(r"(?<![\w.-])([a-z][a-z_]{3,})['\"]?[=:] ?(\d[\d,]*)(?![\w.])")
 _MODEL = re.compile(
     r"models--([\w.-]+?)--([\w.-]+)/|(?:model_name_or_path|_name_or_path|base_model|\bmodel\.path|(?<![a-z_])model_name)"
-    r"['\"]?[=: ]+['\"]?(?!None\b)([\w.-]+(?:/[\w.-]+)?)"
+    r"['\"]?[=: ]+['\"]?(?!None\b)([\w.-]+(?:/[\w.-]+)?)|(?<![\w.-])[Mm]odel['\"]?[=:] *['\"]?([\w.-]+/[\w.-]+)"
 )
 _DEVICE = re.compile(
     r"((?:NVIDIA |AMD |Tesla )(?:GeForce |Instinct |RTX |DGX )*[A-Z0-9][\w-]*"
@@ -64,7 +66,8 @@ _FRAMEWORKS = (
     ("megatron-bridge", re.compile(r"megatron\.bridge|megatron_bridge|Step Time : [\d.]+s GPU utilization")),
     ("megatron-lm", re.compile(r"elapsed time per iteration \(ms\)|using world size: \d+, data-parallel size")),
     ("deepspeed", re.compile(r"DeepSpeed info|\[deepspeed\]|RunningAvgSamplesPerSec|\[Rank 0\] step=\d")),
-    ("hf-trainer", re.compile(r"\*{5} Running training \*{5}|'train_runtime'|\{'loss': |Total optimization steps")),
+    ("hf-trainer", re.compile(r"\*{5} Running training \*{5}|'train_runtime'|\{'loss': [^{}]*'epoch': |"
+                              r"Total optimization steps")),
 )  # fmt: skip
 
 Put = Callable[["HeaderFacts", str], None]
@@ -114,6 +117,8 @@ class HeaderFacts:
             self._setting(name, value)
         for flag, key, value in _ARGUMENT.findall(line) if "--" in line or "=" in line else ():
             self._setting(key or flag.replace("-", "_"), value)
+        for name, value in _AMONG.findall(line) if "loss" not in line else ():
+            self._setting(name, value)
         for pattern, put in _SENTENCES:
             if sentence := pattern.search(line):
                 put(self, sentence[1])
@@ -130,7 +135,7 @@ class HeaderFacts:
     def _named(self, line: str) -> None:
         """Model, device and versions."""
         if "model" not in self.plan and (named := _MODEL.search(line)):
-            model(self, f"{named[1]}/{named[2]}" if named[1] else named[3])
+            model(self, f"{named[1]}/{named[2]}" if named[1] else named[3] or named[4])
         if "accelerator" not in self.plan.get("cluster", {}) and (device := _DEVICE.search(line)):
             accelerator(self, device[1])
         for name, number in _VERSION.findall(line):
@@ -182,7 +187,12 @@ _COUNTS = {
     "n_gpus_per_node": "per_node", "nnodes": "nodes",
     "per_device_train_batch_size": "workload.micro_batch", "max_seq_length": "workload.seq_len",
     "sequence_len": "workload.seq_len", "max_seq_len": "workload.seq_len", "cutoff_len": "workload.seq_len",
-    "lora_r": "workload.lora.rank", "batch_size": "batch_size",
+    "lora_r": "workload.lora.rank", "batch_size": "batch_size", "seq_len": "workload.seq_len",
+    "seqlen": "workload.seq_len", "sequence_length": "workload.seq_len", "context_length": "workload.seq_len",
+    "block_size": "workload.seq_len", "max_length": "workload.seq_len", "micro_batch": "workload.micro_batch",
+    "global_batch": "workload.global_batch", "grad_accum": "accumulation", "grad_accum_steps": "accumulation",
+    "gradient_accumulation": "accumulation", "accum": "accumulation", "accum_steps": "accumulation",
+    "accumulation_steps": "accumulation", "per_device_batch": "workload.micro_batch",
 }  # fmt: skip
 _FLAGS = {
     "sequence_parallel": ("layout.sequence_parallel", True),
@@ -273,6 +283,7 @@ _SENTENCES: tuple[tuple[re.Pattern[str], Put], ...] = tuple(
         (r"pipeline-model-parallel size: (\d+)", _counting("layout.pp")),
         (r"context-parallel size: (\d+)", _counting("layout.cp")),
         # Lightning, DeepSpeed, Accelerate and what stands on torch.distributed.
+        (r"(?<![\w.])(\d+) ?[x×] ?(?:NVIDIA|AMD|Tesla) ", _counting("cluster.count")),
         (r"Starting with (\d+) processes", _counting("cluster.count")),
         (r"\[rank-?\d+/(\d+)\]", _counting("cluster.count")),
         (r"world[_ ]size['\"]?[:= ]{1,4}(\d+)", _counting("cluster.count")),

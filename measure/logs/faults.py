@@ -61,7 +61,8 @@ _OF_ANOTHER = "ChildFailedError"
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """What the first such error said; bytes, None where it did not say. `place` is where in a step it happened."""
+    """What the first such error said; bytes, None where it did not say. `place` is where in a step it happened,
+    `log_at` where in the log."""
 
     wanted_bytes: float | None
     capacity_bytes: float | None
@@ -70,6 +71,7 @@ class OutOfMemory:
     reserved_bytes: float | None
     device: int | None
     place: str | None
+    log_at: int = 0
 
     @property
     def needed_bytes(self) -> float | None:
@@ -92,8 +94,8 @@ def why_it_ended(text: str) -> str | None:
     return f"{name}: {raised[-1][2]}" if raised[-1][2] else name
 
 
-def out_of_memory(text: str, at: int) -> OutOfMemory:
-    """What stands around position `at` of a log, where a mark is."""
+def out_of_memory(text: str, at: int, log_at: int = 0) -> OutOfMemory:
+    """What stands around position `at` of a part of a log, where a mark is; `log_at` is its place in the whole."""
     before, after = text[max(0, at - _BEFORE) : at], text[max(0, at - 200) : at + _AFTER]
     sizes = {name: _size(pattern, after) for name, pattern in _FACTS.items()}
     reserved, cached = sizes["reserved"], sizes["cached"]
@@ -111,6 +113,7 @@ def out_of_memory(text: str, at: int) -> OutOfMemory:
         reserved_bytes=reserved,
         device=int(device[1]) if device else None,
         place=max(places)[1] if places else None,
+        log_at=log_at,
     )
 
 

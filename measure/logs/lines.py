@@ -4,49 +4,47 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from estimator.units import GIB
 from knowledge.own.mappings import json_value
-from measure.logs.quantities import GB, MIB, TABLE, plain, quantity
+from measure.logs.clocks import clock_s
+from measure.logs.quantities import GB, named, quantity
+from measure.logs.wording import MIB
 
 Row = dict[str, float]
 _DIGIT = re.compile(r"\d")
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 # `name: number` and `name=number`; the name holds spaces, the number may have thousands set apart and a unit behind it.
 _NUMBER = r"[-+]?(?:\d++(?:,\d++)*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?|nan|inf|-inf|NaN|Infinity"
+# What Python prints a number in: np.float32(1.5), tensor(1.5, device='cuda:0').
+_CALL = r"(?:[a-z][\w.]{0,19}\()"
 _UNIT = r"(?: ?(GiB|GB|MiB|MB|ms|sec|s|[KMGBT]|%)(?![A-Za-z]))?"
 _PAIR = re.compile(
-    rf"([A-Za-z_][\w /().@%-]{{0,60}}?)['\"]?[ \t]*[:=][ \t]*(?:np\.float\d+\()?['\"]?\[{{0,2}}({_NUMBER})"
-    rf"(?![\w:.]*:\d){_UNIT}"
+    rf"([A-Za-z_][\w /().@%-]{{0,60}}?)['\"]?[ \t]*[:=][ \t]*{_CALL}?['\"]?\[{{0,2}}({_NUMBER})"
+    rf"(?![\w:.]*:\d|-\d){_UNIT}"
 )
 # `name number`, as programs have it that set their quantities apart by | or commas.
-_BESIDE = re.compile(rf"(?<![\w./-])([A-Za-z][\w/-]*(?: [A-Za-z]+)?) ({_NUMBER}){_UNIT}(?![\w/])")
-# The rate of a device behind that of all of them, and the rate that names its unit alone.
+_BESIDE = re.compile(rf"(?<![\w./-])([A-Za-z][\w/-]*(?: [A-Za-z]+)?) ({_NUMBER}){_UNIT}(?!\w)")
+# The rate of a device behind that of all of them.
 _EACH = re.compile(r"\(([\d.,]+)/gpu\)")
-_TFLOPS = re.compile(r"(?<![\d.])([\d.]{1,20}) ?(?:MODEL_)?TFLOP/s/GPU(?!\))")
-_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0}
-# What programs call the seconds of a step, or those since the start.
-_TIMES = {"dt": "step_s", "time": "time_s"}
-_MANY = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
-_TIMINGS = re.compile(rf"train_step_timing in s: \[((?:{_NUMBER}|[, ])+)")
-# Seconds that their unit alone names: (57.126 sec/step), 812 ms/iter.
-_EACH_STEP = re.compile(
-    r"(?<![\w.,])(\d{1,9}(?:\.\d{1,12})?) ?(ms|s|secs?|seconds?) ?(?:/|per) ?(?:step|iter|iteration)\b"
+# A number that its unit alone names: 62,350 tok/s, 32.7k tokens/s/GPU, 8.4 s/step, 812 ms per iter, 41.2 % MFU.
+_RATED = re.compile(
+    rf"(?<![\w.,:])({_NUMBER}) ?([kKMG]?) ?((?:MODEL_)?[A-Za-z]{{1,12}}(?:(?: ?/ ?| per )[A-Za-z]{{1,12}}){{1,2}}"
+    r"|%? ?(?:\w+ )?MFU\b)(?![\w/])"
 )
+# Seconds in a cell of their own (llm.c, train_gpt2.cu).
+_CELL = re.compile(rf"[|·;] *({_NUMBER}) ?(ms|s|sec) *(?=[|·;]|$)")
+_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0}
+_MANY = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+# No device has more: a larger number is of MiB.
+_MOST_GIB = 2000.0
+# Seconds since 1970 of a clock that counts no milliseconds.
+_MOST_EPOCH_S = 1e11
+_TIMINGS = re.compile(rf"train_step_timing in s: \[((?:{_NUMBER}|[, ])+)")
 # Objects of several steps that were pasted as one line.
 _BETWEEN = re.compile(r"(?<=\}) +(?=\{')")
-# A number that its unit alone names, and a share (llm.c, train_gpt2.cu).
-_CELL = re.compile(rf"\| *({_NUMBER}) ?(ms|tok/s|% (?:\w+ )?MFU) *(?=\||$)")
-_CELLS_NAMED = {"ms": ("step_s", 1e-3), "tok/s": ("tokens_per_s", 1.0)}
-# When a line was printed: 2026-01-31 12:00:00,123 as most have it, 01/31/2026 12:00:00 (nanotron), I0131 12:00:00.
-_CLOCK = re.compile(
-    r"(?<!\d)(?:(20[1-4]\d)[-/]?([01]\d)[-/]?([0-3]\d)|([01]\d)/([0-3]\d)/(20[1-4]\d)|[IWE]([01]\d)([0-3]\d))"
-    r"[ T_]([0-2]\d):([0-5]\d):([0-5]\d)(?:[.,](\d{1,6}))?"
-)
-_SOME_YEAR = 2024
 _BAR = re.compile(
     r"(\d+)%\|[^|]*\| *([\d.]+)([kM]?)/([\d.]+)([kM]?) \[(?:(\d+):)?(\d+):(\d+)<[^,\]]*(?:, *([\d.?]+) ?(s/it|it/s))?"
 )
@@ -54,16 +52,23 @@ _BAR = re.compile(
 _UPDATES = re.compile(r"\((?:\w+\.)?step\)\s*$")
 _TITAN = re.compile(r"validate step:", re.IGNORECASE)
 _ITERATION = re.compile(
-    r"(?:iteration|step)[= ]+(\d+)/ *\d+|^ *Step (\d+) \||\[(?:batch|step)=(\d+)/|max_steps': '(\d+)/"
+    r"\b(?:step|iteration|update) *[#:=\[(]* *(\d+)(?!\d|\.\d| *m?s(?:ec\w*)?\b)|\[batch=(\d+)/|max_steps': '(\d+)/"
     r"| \d+/(\d+), (?:RunningAvg)?SamplesPerSec",
     re.IGNORECASE,
 )
+_PASS = re.compile(r"\b(?:iter|it|batch) *[#:=\[(]* *(\d+)(?!\d|\.\d|[\w%]| per\b)", re.IGNORECASE)
+_EPOCH = re.compile(r"\bepoch *[:=\[(]* *(\d+)(?![\d.])", re.IGNORECASE)
 # Of a program that tells steps done and seconds since the start: ms-swift, its older versions, modded-nanogpt.
 _SINCE = re.compile(r"'global_step/max_steps': '(\d+)/(\d+)'.*?'elapsed_time': '((?:\d+[dhms] ?)+)'")
 _SPEED = re.compile(r"'train_speed\(iter/s\)': ([\d.]+).*'global_step': (\d+)")
 _CLOCKED = re.compile(r"step:(\d+)/(\d+) .*?train_time:(\d+)ms")
 # Of transformers in a notebook (utils/notebook.py): its bar, and the table below it, of which a row is a step.
 _NOTEBOOK = re.compile(r"\[ *(\d+)/(\d+) (?:(\d+):)?(\d+):(\d\d)(?: < [^\]]*)?, Epoch [\d.]+/\d+\]")
+# Of any other: its columns stand apart by tabs, commas, lines or spaces.
+_COLUMNS = tuple(map(re.compile, (r"\t+", r",", r" *[|│┃] *", r" {2,}", r" +")))
+_FRAME, _RULE = " \t|│┃\r\n", " \t|│┃-=+─━┼╇┡┩├┤┏┓└┘┴\r\n"
+_LONGEST_HEAD = 400
+_CELL_NUMBER = re.compile(rf"({_NUMBER}){_UNIT}")
 _CELLS = re.compile(rf"[ \t]*(\d+)[ \t]+({_NUMBER})(?:[ \t]|$)")
 # Since the start, as Python (LlamaFactory: 1 day, 2:03:04) and ms-swift (1h 2m 3s) write it.
 _PYTHON_SPAN = re.compile(r"(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
@@ -73,6 +78,8 @@ _OF_TRAINING = re.compile(r"$|train|epoch|step|iter|loss|batch", re.IGNORECASE)
 _OF_DATA = re.compile(r"[^\]]*(?:B|examples)/s\]")
 _SPANS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _MOST_CHARACTERS = 8000
+# What numbers a line, and is nothing to keep alone.
+_NUMBERS = {"step", "pass", "epoch", "clock_s"}
 # What stands before a bar that a program tells in words.
 TOLD = "train"
 
@@ -89,9 +96,13 @@ def row_of(line: str) -> Row:
     inner = _of_object(line[brace:]) if brace >= 0 else {}
     _pairs(line[:brace] if inner else line, row)
     row = inner | row if inner else row
-    if not row.keys() - {"step", "epoch"}:
+    if not row.keys() - _NUMBERS:
         return {}
-    if (clock := _clock_s(line)) is not None:
+    if "step" not in row and (number := _PASS.search(line)):
+        row.setdefault("pass", float(number[1]))
+    if "epoch" not in row and (epoch := _EPOCH.search(line)):
+        row["epoch"] = float(epoch[1])
+    if (clock := clock_s(line)) is not None:
         row.setdefault("clock_s", clock)
     if _UPDATES.search(line):
         row["updates"] = 1.0
@@ -116,43 +127,54 @@ def cells_of(table: str) -> Iterator[Row]:
         yield {"step": float(cells[1]), "loss": float(cells[2].replace(",", ""))}
 
 
+def columns_of(head: str) -> tuple[re.Pattern[str], list[tuple[str, float] | None]] | None:
+    """How the head of a table sets its columns apart, and what each is; None where it is none of steps."""
+    if len(head) > _LONGEST_HEAD:
+        return None
+    for apart in _COLUMNS:
+        names = [name.strip(" '\"") for name in apart.split(head.strip(_FRAME))]
+        columns = [quantity(name) if name and not number_of(name) else None for name in names]
+        kinds = {column[0] for column in columns if column}
+        if len(kinds) > 1 and kinds - _NUMBERS and columns[0] and columns[0][0] in _NUMBERS:
+            return apart, columns
+    return None
+
+
+def rows_below(apart: re.Pattern[str], columns: Sequence[tuple[str, float] | None], text: str) -> Iterator[Row]:
+    """The rows of a table below its head, to the first line that is none."""
+    for line in text.splitlines():
+        cells = apart.split(line.strip(_FRAME))
+        if not line.strip(_RULE):
+            continue
+        if len(cells) != len(columns):
+            return
+        row: Row = {}
+        for cell, column in zip(cells, columns, strict=True):
+            number = _CELL_NUMBER.fullmatch(cell.strip()) if column else None
+            if column and number and (value := _value(number[1], number[2] or "", column)) is not None:
+                row.setdefault(column[0], value)
+        if not row.keys() - _NUMBERS:
+            return
+        yield row
+
+
 def _pairs(line: str, row: Row) -> None:
     """Puts the quantities of a line into the row, the first of a kind counting."""
     for name, number, unit in _PAIR.findall(line) if ":" in line or "=" in line else ():
-        time = _TIMES.get(name.strip(" |,").lower()) if unit in _SECONDS else None
-        known = (time, 1.0) if time else quantity(name)
+        known = quantity(name)
         if known and (value := _value(number, unit, known)) is not None:
             row.setdefault(known[0], value)
     for name, number, unit in _BESIDE.findall(line):
-        known = (_TIMES[name], 1.0) if name in _TIMES and unit in _SECONDS else TABLE.get(plain(name))
+        known = named(name)
         if known and (value := _value(number, unit, known)) is not None:
             row.setdefault(known[0], value)
-    if each := _EACH_STEP.search(line):
-        row.setdefault("step_s", number_of(each[1]) * _SECONDS[each[2][:2] if each[2] == "ms" else "s"])
-    for number, unit in _CELL.findall(line) if "|" in line else ():
-        name, factor = _CELLS_NAMED.get(unit, ("mfu", 0.01))
-        if value := number_of(number):
-            row.setdefault(name, value * factor)
+    rated = _RATED.findall(_BAR.sub("", line))
+    for number, many, unit in (*rated, *((number, "", unit) for number, unit in _CELL.findall(line))):
+        known = quantity(unit)
+        if known and (value := _value(number, "%" if "%" in unit else many.upper(), known)) is not None:
+            row.setdefault(known[0], value)
     if each := _EACH.search(line):
         row["tokens_per_s_per_device"] = number_of(each[1])
-    if rate := _TFLOPS.search(line):
-        row.setdefault("tflops_per_device", number_of(rate[1]))
-
-
-def _clock_s(line: str) -> float | None:
-    """When a line was printed, in seconds of which differences count."""
-    if not (clock := _CLOCK.search(line[:400])):
-        return None
-    year, month, day = next(
-        (int(y or _SOME_YEAR), int(m), int(d))
-        for y, m, d in ((clock[1], clock[2], clock[3]), (clock[6], clock[4], clock[5]), ("", clock[7], clock[8]))
-        if m
-    )
-    try:
-        at = datetime(year, month, day, int(clock[9]), int(clock[10]), int(clock[11]), tzinfo=UTC)
-    except ValueError:
-        return None
-    return at.timestamp() + float(f"0.{clock[12] or 0}")
 
 
 def _value(number: str, unit: str, known: tuple[str, float]) -> float | None:
@@ -170,10 +192,14 @@ def _value(number: str, unit: str, known: tuple[str, float]) -> float | None:
         elif (unit and factor != GB) or (factor in (GIB, GB) and value > 1e6):
             # So large a number is of bytes.
             factor = GIB if unit else 1.0
+        elif factor == GIB and value > _MOST_GIB:
+            factor = MIB
     elif unit in _SECONDS and name.endswith("_s") and factor == 1.0:
         factor = _SECONDS[unit]
     elif unit in _MANY:
         factor *= _MANY[unit]
+    elif name == "clock_s" and value > _MOST_EPOCH_S:
+        factor = _SECONDS["ms"]
     elif name == "mfu" and unit != "%" and value <= 1.0:
         factor = 1.0
     return value * factor
@@ -183,10 +209,10 @@ def _of_object(text: str) -> Row:
     """Of a Python or JSON object on one line, also one that is cut: pairs of quoted names and values."""
     if not text.startswith(("{'", '{"')):
         return {}
-    pairs = re.findall(rf"['\"]([\w /().@%-]{{1,80}})['\"]: *['\"]?({_NUMBER})['\"]?[,}}]", text)
+    pairs = re.findall(rf"['\"]([\w /().@%-]{{1,80}})['\"]: *{_CALL}?['\"]?\[?({_NUMBER})['\"]?[,}})\]]", text)
     row: Row = {}
     for name, number in pairs:
-        known = TABLE.get(plain(name))
+        known = named(name)
         if known and (value := _value(number, "", known)) is not None:
             row.setdefault(known[0], value)
     return row

@@ -15,10 +15,10 @@ from knowledge.own.files import open_regular
 from measure.history import exchange
 from measure.history.run import MeasuredRun
 from measure.logs import benchmark, documents, mlflow, sampled, served, tensorboard, wandb
-from measure.logs.assembling import assembled
+from measure.logs.assembling import LATE, assembled
 from measure.logs.faults import why_it_ended
 from measure.logs.mlperf import plan_of, rows_of
-from measure.logs.scan import scanned
+from measure.logs.scan import Scan, scanned
 
 _FIELD = "path"
 _MOST_FILES = 500
@@ -73,9 +73,10 @@ def read_text(text: str, name: str = "text") -> MeasuredRun:
     return run
 
 
-def _end_of(stream: BinaryIO) -> str:
-    """The last lines of what was read."""
-    stream.seek(max(0, stream.tell() - _END_BYTES))
+def _end_of(stream: BinaryIO, scan: Scan) -> str:
+    """The last lines of what was read, behind all but the last steps: what stands before them ended nothing."""
+    begins = [lines[-1 - LATE][0] for lines in (scan.rows, scan.bars) if len(lines) > LATE]
+    stream.seek(max(0, stream.tell() - _END_BYTES, *begins))
     return stream.read().decode(errors="replace")
 
 
@@ -191,7 +192,7 @@ def _of_stream(stream: BinaryIO, name: str, steps: int | None = None, *, is_file
         source = f"MLPerf {source}"
     trains = rows or scan.facts.frameworks or any(bar[3].lower().startswith("train") for _, bar in scan.bars)
     bars = scan.bars if trains else []
-    ended = None if scan.faults else why_it_ended(_end_of(stream))
+    ended = None if scan.faults else why_it_ended(_end_of(stream, scan))
     # The head of a log says what the run was to be.
     begun = scan.facts.lists or (is_file and bool(scan.facts.framework and scan.facts.plan))
     if not rows and not bars and not scan.faults and not (begun or (is_file and ended)):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from measure.logs.facts import HeaderFacts
 from measure.logs.faults import MARKS, OutOfMemory, out_of_memory
-from measure.logs.lines import COLOUR, Row, bars_of, cells_of, mlperf_of, rows_of
+from measure.logs.lines import COLOUR, Row, bars_of, cells_of, columns_of, mlperf_of, rows_below, rows_of
 
 _CHUNK = 4 * 2**20
 # Settings stand at the beginning, and marks that did not come so far do not come later.
@@ -201,7 +201,10 @@ def _line(scan: Scan, kept: Kept, mark: bytes, block: bytes, place: int) -> int:
         for number, row in enumerate(cells_of(block[start : place + _LONGEST_TABLE].decode(errors="replace"))):
             kept.add(at + number, row)
     elif not any(sign in line for sign in _OF_NO_STEP):
-        for number, row in enumerate(rows_of(text)):
+        rows: Iterable[Row] = rows_of(text)
+        if not rows and mark in _ANY and (columns := columns_of(text)):
+            rows = rows_below(*columns, block[whole : whole + _LONGEST_TABLE].decode(errors="replace"))
+        for number, row in enumerate(rows):
             kept.add(at + number, row)
     return whole
 
@@ -214,7 +217,7 @@ def _faults(scan: Scan, block: bytes) -> None:
         before = (b"" if start else scan.last) + block[start:place]
         after = block[place : place + _AROUND_FAULT]
         told = before.decode(errors="replace")
-        fault = out_of_memory(told + after.decode(errors="replace"), len(told))
+        fault = out_of_memory(told + after.decode(errors="replace"), len(told), scan.bytes + place)
         known = any(fault.wanted_bytes == other.wanted_bytes for other in scan.faults)
         if not known and (fault.wanted_bytes is not None or _ERROR.search(_around(block, place))):
             scan.faults.append(fault)

@@ -31,6 +31,8 @@ _OF_THE_NEXT = ("loss", "learning_rate", "gradient_norm", "allocated_bytes", "re
 _FEW = 0.1
 # Clocks of lines show whole seconds, or parts of one: what is between two of them is known to a twentieth from here on.
 _LEAST_CLOCK_S = 0.02
+# Lines of so many steps back may be those of a rank that is behind.
+_RANKS_APART = 4
 _COLUMNS = ("step_s", "loss", "learning_rate", "gradient_norm", "tokens_per_s_per_device", "tflops_per_device")
 
 
@@ -56,7 +58,7 @@ def by_step(rows: Iterable[tuple[int, Row]], bars: Sequence[tuple[int, Bar]] = (
     """The rows as one a step, in their order. Lines of one step (of several ranks, or of loss and time apart) are put
     together, the first that names a quantity counting; where lines do not number their steps they are counted, by
     their epochs where the end of a run says how many steps these are."""
-    numbered = _of_times_told(_of_passes(list(rows)))
+    numbered = _numbered(rows)
     if not any("step" in row for _, row in numbered):
         own = [row for _, row in numbered if _OWN & row.keys()]
         # What sums up a run is no step of it.
@@ -81,6 +83,39 @@ def by_step(rows: Iterable[tuple[int, Row]], bars: Sequence[tuple[int, Bar]] = (
         if name in before:
             last[name] = max(before[name], last.get(name, 0.0))
     return list(steps.values())
+
+
+def _numbered(rows: Iterable[tuple[int, Row]]) -> list[tuple[int, Row]]:
+    return _through_epochs(_of_times_told(_of_passes(list(rows))))
+
+
+def _through_epochs(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+    """Of programs that begin each epoch at its first step again, the steps counted through."""
+    told: list[tuple[int, Row]] = []
+    done, most, epoch = 0.0, 0.0, math.inf
+    for at, row in rows:
+        if "step" in row and "epoch" in row:
+            if row["epoch"] > epoch and row["step"] < most - done:
+                done = most + (row["step"] == 0.0)
+            epoch, most = row["epoch"], max(most, row["step"] + done)
+            row = {**row, "step": row["step"] + done}
+        told.append((at, row))
+    return told
+
+
+def restarts(rows: Sequence[tuple[int, Row]]) -> list[float]:
+    """The steps from which a run went on that was begun again: those that are lower than the last few."""
+    again: list[float] = []
+    last: list[float] = []
+    for _, row in _numbered(rows):
+        step = row.get("step")
+        if step is None or not math.isfinite(step):
+            continue
+        if len(last) == _RANKS_APART and step < min(last):
+            again.append(step)
+            last = []
+        last = [*last[1 - _RANKS_APART :], step]
+    return again
 
 
 def _of_epochs(own: Sequence[Row], rows: Sequence[tuple[int, Row]], bars: Sequence[tuple[int, Bar]]) -> list[float]:
