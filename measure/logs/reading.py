@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -16,7 +16,10 @@ from measure.history import exchange
 from measure.history.run import MeasuredRun
 from measure.logs import benchmark, documents, mlflow, sampled, served, tensorboard, wandb
 from measure.logs.assembling import LATE, assembled
+from measure.logs.facts import HeaderFacts
 from measure.logs.faults import why_it_ended
+from measure.logs.lines import bars_of, columns_of
+from measure.logs.lines import rows_of as steps_of
 from measure.logs.mlperf import plan_of, rows_of
 from measure.logs.scan import Scan, scanned
 
@@ -94,6 +97,52 @@ def is_log(text: str) -> bool:
         return True
     stream = io.BytesIO(text.encode(errors="replace"))
     return sampled.is_sampled(text) or _of_stream(stream, "") is not None or bool(served.runs_in(text, ""))
+
+
+def log_span(lines: Sequence[str]) -> tuple[int, int] | None:
+    """(First line, line behind the last) of the log in a message: lines of steps, and what a program prints before and
+    behind them, up to somebody's own words. None where there is none."""
+    if not is_log("\n".join(lines)):
+        return None
+    sure = [at for at, line in enumerate(lines) if not _asks(line) and (_is_step(line) or is_log(line))]
+    last = len(lines) - 1
+    first = 0 if last not in sure and not _PRINTED.match(lines[last]) else 1
+    printed = [_is_printed(line, inside=first <= at < last) for at, line in enumerate(lines)]
+    sure = sure or [at for at, is_printed in enumerate(printed) if is_printed]
+    if not sure:
+        return None
+    start, end = sure[0], sure[-1] + 1
+    while start and printed[start - 1]:
+        start -= 1
+    while end < len(lines) and printed[end]:
+        end += 1
+    return start, end
+
+
+def _asks(line: str) -> bool:
+    return line.rstrip().endswith("?")
+
+
+def _is_step(line: str) -> bool:
+    """Whether a line tells at least two quantities, its number among them, or several steps."""
+    rows = steps_of(line)
+    return len(rows) > 1 or any(len(row) > 1 for row in rows) or any(bars_of(line))
+
+
+# How lines begin that nobody types: indented, with a sign, a name and its value.
+_PRINTED = re.compile(r"[ \t]+\S|['\"]\w+['\"]: |[^\w\s'\"¿¡(]|\w[\w.-]*(?: ?[:=]|['\"]:)\s*\S*\s*$")
+
+
+def _is_printed(line: str, inside: bool) -> bool:
+    """Whether a line is none of somebody's own words but a program's: a setting, a rule, a fact. People say facts, too,
+    but last, or first where a log is last: not `inside` of a message."""
+    if _asks(line):
+        return False
+    if _PRINTED.match(line) or not line.strip():
+        return True
+    facts = HeaderFacts()
+    facts.read(line)
+    return inside and bool(facts.plan or facts.values or facts.software or steps_of(line) or columns_of(line))
 
 
 def is_record(path: Path) -> bool:

@@ -74,12 +74,11 @@ def _without_steps(text: str) -> tuple[str, str | None]:
     lines = text.split("\n")
     if len(lines) < _FEWEST_LINES or not any(word in text.lower() for word in _OF_STEPS):
         return text, None
-    from measure.logs.reading import is_log  # heavy: only where several lines are said
+    from measure.logs.reading import log_span  # heavy: only where several lines are said
 
-    if not is_log(text):
+    if (span := log_span(lines)) is None:
         return text, None
-    start = next((at for at, line in enumerate(lines) if is_log(line)), len(lines))
-    end = next((at + 1 for at in range(len(lines) - 1, start - 1, -1) if is_log(lines[at])), start)
+    start, end = span
     pairs = sum(line.count(": ") + line.count("=") for line in lines[start:end])
     if end - start < _FEWEST_LINES and pairs < _FEWEST_PAIRS:
         return text, None
