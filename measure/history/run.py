@@ -18,7 +18,7 @@ MOST_STEPS = 2000
 _OF_A_STEP = ("seq_len", "global_batch")
 # Beyond this two figures of which one follows from the other contradict each other.
 _ALIKE = 0.05
-_ABOUT = {"name", "tags", "note", "source", "format", "predicted"}
+_ABOUT = {"name", "tags", "note", "source", "format", "predicted", "exported_as"}
 
 PeakKind = Literal["allocated", "reserved", "nvidia-smi", "unknown"]
 
@@ -109,12 +109,14 @@ class MeasuredRun(BaseModel):
     note: Told = Field(default="", max_length=2000)
     series: StepSeries = Field(default_factory=StepSeries)
     exported_as: str = Field(
-        default="", max_length=10, exclude=True, description="Its id before it was a line of CSV, which has no steps."
+        default="", max_length=10, description="Its id before it was a line of CSV, which has no steps."
     )
 
     @property
     def id(self) -> str:
-        """Of what was measured: the same run read twice has one id."""
+        """Of what was measured: the same run read twice has one id, and a line of CSV that of its run."""
+        if self.exported_as:
+            return self.exported_as
         data = self.model_dump(mode="json", exclude=_ABOUT)
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:10]
 

@@ -77,20 +77,20 @@ def _reading() -> Iterator[_Connection]:
 
 def add(runs: Sequence[MeasuredRun]) -> list[str]:
     """Keeps runs, and gives their ids. One that is known stays, with the name, tags and note of the new one where it
-    has any."""
+    has any; one that was a line of CSV gets its steps back."""
     now, ids = datetime.now(UTC).isoformat(timespec="seconds"), list[str]()
     with _opened() as connection:
         for run in runs:
-            if kept := _read(connection, run.id) or _read(connection, run.exported_as):
-                run = _named_anew(kept, run)
+            if kept := _read(connection, run.id):
+                run = _named_anew(run if kept.exported_as else kept, kept, run)
             _write(connection, run, now)
             ids.append(run.id)
     return ids
 
 
-def _named_anew(kept: MeasuredRun, run: MeasuredRun) -> MeasuredRun:
+def _named_anew(stays: MeasuredRun, kept: MeasuredRun, run: MeasuredRun) -> MeasuredRun:
     update = {"name": run.name or kept.name, "note": run.note or kept.note}
-    return kept.model_copy(update=update | {"tags": sorted({*kept.tags, *run.tags})})
+    return stays.model_copy(update=update | {"tags": sorted({*kept.tags, *run.tags})})
 
 
 def _write(connection: _Connection, run: MeasuredRun, now: str) -> None:

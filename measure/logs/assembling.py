@@ -36,19 +36,15 @@ def assembled(
     faults: Sequence[OutOfMemory] = (),
 ) -> MeasuredRun:
     """The run of a log's facts and lines; its findings say what does not belong together."""
-    steps = by_step(rows, bars)
+    values = facts.values
+    per_epoch = values["steps"] / values["epochs"] if values.keys() >= {"steps", "epochs"} else 0.0
+    steps = by_step(rows, bars, per_epoch)
     result = steady(steps, saves, bars, rows)
     printed = "tokens_per_s_per_device" in result.figures or "tokens_per_s" in result.facts
     _plan(facts, result)
     findings = _filled(facts, result, steps)
     findings += [*_odd(result, steps), *_again(rows), *map(_fault, faults)]
-    if "step_s" not in result.figures and "clock_step_s" in result.facts:
-        result.figures["step_s"] = result.facts["clock_step_s"]
-        _rates(facts, result)
-        findings.append(
-            "the step time is that between the lines of the log: evaluation and checkpoints may be in it"
-            + (", and lines that number no step are taken for one each" if not _numbers(rows) else "")
-        )
+    findings += _of_clocks(facts, result, counted=any("counted" in row for row in steps))
     if "step_s" not in result.figures and (mean := _of_the_whole(facts, rows)):
         result.figures["step_s"] = mean
         _rates(facts, result)
@@ -85,8 +81,16 @@ def _went_on(at: int, rows: Sequence[tuple[int, Row]], bars: Sequence[tuple[int,
     return any(len(lines) > LATE and lines[-1 - LATE][0] > at for lines in (rows, bars))
 
 
-def _numbers(rows: Sequence[tuple[int, Row]]) -> bool:
-    return any(row.keys() & {"step", "pass"} for _, row in rows)
+def _of_clocks(facts: HeaderFacts, result: SteadySteps, *, counted: bool) -> list[str]:
+    """The step time by when lines were printed, where nothing else tells it; and what is to be said of it."""
+    seconds = result.facts.get("clock_step_s")
+    if "step_s" in result.figures or seconds is None:
+        return []
+    if counted:
+        return [f"{seconds:.4g} s lie between its lines; how many steps that is they do not tell"]
+    result.figures["step_s"] = seconds
+    _rates(facts, result)
+    return ["the step time is that between the lines of the log: evaluation and checkpoints may be in it"]
 
 
 def _again(rows: Sequence[tuple[int, Row]]) -> list[str]:

@@ -252,6 +252,7 @@ _SENTENCES: tuple[tuple[re.Pattern[str], Put], ...] = tuple(
         (r"Total batch size (?:\([^)]*\) )?= ([\d,]+)", _counting("workload.global_batch")),
         (r"Gradient Accumulation steps = ([\d,]+)", _noting("accumulation")),
         (r"Total (?:optimization )?steps = ([\d,]+)", _noting("steps")),
+        (r"Num Epochs = ([\d,]+)", _noting("epochs")),
         (r"Num GPUs used = (\d+)", _counting("cluster.count")),
         (r"Number of trainable parameters = ([\d,]+)", _noting("trainable")),
         (r"Trainable parameters = ([\d,]+) ?(?:/|of)", _noting("trainable")),

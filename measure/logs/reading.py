@@ -105,16 +105,21 @@ def log_span(lines: Sequence[str]) -> tuple[int, int] | None:
     if not is_log("\n".join(lines)):
         return None
     sure = [at for at, line in enumerate(lines) if not _asks(line) and (_is_step(line) or is_log(line))]
+    # Whoever has said something before a log may have said nothing behind it, and the other way round.
     last = len(lines) - 1
-    first = 0 if last not in sure and not _PRINTED.match(lines[last]) else 1
-    printed = [_is_printed(line, inside=first <= at < last) for at, line in enumerate(lines)]
-    sure = sure or [at for at, is_printed in enumerate(printed) if is_printed]
+    begins = int(last in sure or bool(_PRINTED.match(lines[last])))
+    ends = last - _is_printed(lines[0], inside=True)
+
+    def printed(at: int) -> bool:
+        return _is_printed(lines[at], inside=begins <= at <= ends)
+
+    sure = sure or [at for at in range(len(lines)) if printed(at)]
     if not sure:
         return None
     start, end = sure[0], sure[-1] + 1
-    while start and printed[start - 1]:
+    while start and printed(start - 1):
         start -= 1
-    while end < len(lines) and printed[end]:
+    while end < len(lines) and printed(end):
         end += 1
     return start, end
 

@@ -54,17 +54,20 @@ class SteadySteps:
     were seen); clock_step_s is the time between lines."""
 
 
-def by_step(rows: Iterable[tuple[int, Row]], bars: Sequence[tuple[int, Bar]] = ()) -> list[Row]:
+def by_step(
+    rows: Iterable[tuple[int, Row]], bars: Sequence[tuple[int, Bar]] = (), steps_per_epoch: float = 0.0
+) -> list[Row]:
     """The rows as one a step, in their order. Lines of one step (of several ranks, or of loss and time apart) are put
-    together, the first that names a quantity counting; where lines do not number their steps they are counted, by
-    their epochs where the end of a run says how many steps these are."""
+    together, the first that names a quantity counting; where lines do not number their steps they are those of their
+    epochs, whose steps a log's head or end says, else they are counted, and say so."""
     numbered = _numbered(rows)
     if not any("step" in row for _, row in numbered):
         own = [row for _, row in numbered if _OWN & row.keys()]
         # What sums up a run is no step of it.
         own = [row for row in own if "runtime_s" not in row] or own
-        places = _of_epochs(own, numbered, bars) or [place + 1.0 for place in range(len(own))]
-        return [{"step": place, **row} for place, row in zip(places, own, strict=True)]
+        if places := _of_epochs(own, steps_per_epoch or _steps_per_epoch(numbered, bars)):
+            return [{"step": place, **row} for place, row in zip(places, own, strict=True)]
+        return [{"step": place + 1.0, "counted": 1.0, **row} for place, row in enumerate(own)]
     steps: dict[float, Row] = {}
     before: Row = {}
     for _, row in numbered:
@@ -118,14 +121,19 @@ def restarts(rows: Sequence[tuple[int, Row]]) -> list[float]:
     return again
 
 
-def _of_epochs(own: Sequence[Row], rows: Sequence[tuple[int, Row]], bars: Sequence[tuple[int, Bar]]) -> list[float]:
-    """The steps of rows by their epochs: those of all are what the bar of a run that came to its end counted. [] where
-    that is not known, or where epochs are printed too roughly to tell steps apart."""
+def _steps_per_epoch(rows: Sequence[tuple[int, Row]], bars: Sequence[tuple[int, Bar]]) -> float:
+    """From what the bar of a run that came to its end counted; 0 where that is not known."""
     last = next((row.get("epoch", 0.0) for _, row in reversed(rows) if "runtime_s" in row), 0.0)
     total = max(((seconds, total) for _, (done, total, seconds, _) in bars if done == total), default=(0.0, 0.0))[1]
-    if not (last and total) or not all(_positive(row.get("epoch")) for row in own):
+    return total / last if last else 0.0
+
+
+def _of_epochs(own: Sequence[Row], steps_per_epoch: float) -> list[float]:
+    """The steps of rows by their epochs. [] where how many those have is not known, or where epochs are printed too
+    roughly to tell steps apart."""
+    if not steps_per_epoch or not all(_positive(row.get("epoch")) for row in own):
         return []
-    places = [float(round(row["epoch"] * total / last)) for row in own]
+    places = [float(round(row["epoch"] * steps_per_epoch)) for row in own]
     return places if all(after > before for before, after in pairwise(places)) else []
 
 

@@ -30,7 +30,7 @@ from measure.machine.devices import DeviceGroup
 
 EVENTS, SAMPLES, LOG = "events.jsonl", "samples.jsonl", "run.log"
 _LOOK_S, _SAMPLE_S, _END_S = 0.3, 1.0, 10.0
-_LAST_LINES, _END_BYTES = 30, 1 << 16
+_LAST_LINES, _END_BYTES = 3, 1 << 16
 _MOST_BYTES = 64 * 2**20
 # As our program prints it, behind what ssh or Kubernetes puts before it.
 _TOLD = re.compile(r"shardwise: (\{.*\})\s*$", re.MULTILINE)
@@ -132,13 +132,12 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def last_lines(folder: Path) -> str:
-    """Why the run ended, where what it printed says so, and the end of that: torchrun's own account of which rank
+    """Why the run ended, where what it printed says so, else the end of that: torchrun's own account of which rank
     failed stands behind what failed there."""
     with contextlib.suppress(OSError, PlanError), open_regular(folder / LOG, "folder") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - _END_BYTES))
         text = log.read().decode(errors="replace")
-        why = why_it_ended(text)
-        return "\n".join(([why] if why else []) + text.splitlines()[-_LAST_LINES:])
+        return why_it_ended(text) or "\n".join(text.splitlines()[-_LAST_LINES:])
     return ""
 
 

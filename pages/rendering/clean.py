@@ -13,11 +13,13 @@ SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SEQUENCE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
 )
+# What goes back to a line's beginning, as bars of progress do, begins another.
+_LINE_END = re.compile(r"\r\n?")
 
 
 def plain(text: str) -> str:
     """`text` without terminal control characters and sequences."""
-    return STEERING.sub("", _SEQUENCE.sub("", text.replace("\r\n", "\n")))
+    return STEERING.sub("", _SEQUENCE.sub("", _LINE_END.sub("\n", text)))
 
 
 def plain_data(value: Any) -> Any:

@@ -137,7 +137,7 @@ def measure_hardware(
     command = _command(processes, int(machine.host.threads), environment)
     code = run_to_end(place, command, watch, sensor, environment, question.seconds + _GRACE_S)
     if not (place / MEASURED).exists():
-        problem = f"nothing was measured; the end of {place / LOG}:\n{last_lines(place)}"
+        problem = f"nothing was measured: {last_lines(place)} (more in {place / LOG})"
         raise PlanError("measure hardware", problem)
     told = result_of(place, machine, question.keep)
     if code is None:
@@ -184,7 +184,8 @@ def result_of(folder: Path, machine: MachineDescription, keep: bool | None) -> H
     warnings = list(machine.warnings)
     busy = machine.host.load is not None and machine.host.load > _BUSY * machine.host.threads
     if busy:
-        warnings.append(f"other programs kept {machine.host.load:.3g} processors busy: the figures are lower for it")
+        waited = f"{machine.host.load:.3g} programs wanted {machine.host.threads} processors"
+        warnings.append(f"{waited}: the figures are lower for it")
     skipped = [*alone.skipped, *(together.skipped if together else ["collectives: the processes measured nothing"])]
     return HardwareMeasurement(
         folder=str(folder),

@@ -192,8 +192,15 @@ def benchmark_files(planned: Planned, timing: Timing, scheduler: str, site: Site
     if scheduler == "none" and "NODE_RANK" in rendered.launch_command:
         raise PlanError("scheduler", "a run of several nodes needs one", list(WAITS))
     needs = tuple(need for need in rendered.needs_from_user if not need.startswith((PROGRAM, "torchrun.sh")))
-    command = runnable(WAITS.get(scheduler, rendered.launch_command))
-    return Rendered(rendered.files, command, needs, rendered.warnings)
+    waits = WAITS.get(scheduler, rendered.launch_command)
+    # What only our own function waits for is shown as a person starts it.
+    command = waits if waits == runnable(waits) else rendered.launch_command
+    return replace(rendered, launch_command=command, needs_from_user=needs)
+
+
+def command_of(scheduler: str, rendered: Rendered) -> str:
+    """What a shell runs that starts a benchmark and comes back at its end."""
+    return runnable(WAITS.get(scheduler, rendered.launch_command))
 
 
 def _own_program(file: File) -> File:

@@ -29,7 +29,7 @@ from measure.run.matrix import CellResult, cell_result, result_text
 from planner.asked.files import SiteArguments
 from planner.files.below import inside_root
 from planner.measuring.here import here
-from planner.measuring.program import TARGET, Timing, benchmark_files, scaled, stand_ins
+from planner.measuring.program import TARGET, Timing, benchmark_files, command_of, scaled, stand_ins
 from planner.partial import get
 from planner.requests import HERE, PlanRequest
 from planner.result import Assumption, Result
@@ -196,11 +196,12 @@ def measure_training(
         if environment is None and request.scheduler == "none":
             environment = torch_environment()
         elsewhere = request.scheduler not in _HERE
-        code = run_to_end(place, rendered.launch_command, watch, environment=environment, elsewhere=elsewhere)
+        command = command_of(request.scheduler, rendered)
+        code = run_to_end(place, command, watch, environment=environment, elsewhere=elsewhere)
         measured = read_benchmark(place)
         if measured is None:
             ending = last_lines(place)
-            problem = f"the run ended with {code} and measured nothing; the end of {place / LOG}:\n{ending}"
+            problem = f"the run ended with {code} and measured nothing: {ending} (more in {place / LOG})"
             raise PlanError("measure training", problem)
         before = _before(place)
         cell = cell_result(measured, before.tokens_per_step, before.devices)

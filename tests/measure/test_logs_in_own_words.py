@@ -156,3 +156,12 @@ def test_names_with_a_word_of_something_else_are_not_read(name: str) -> None:
 def test_only_the_trainer_s_objects_are_the_trainer_s() -> None:
     run = log(lambda step: f"step {step} {{'loss': 2.5, 'time': 1.25}}\n")
     assert run.planned("workload.framework") is None
+
+
+def test_lines_that_number_no_step_are_those_of_their_epochs_or_tell_no_time() -> None:
+    text = "".join(f"2026-02-01 10:0{at}:00 - INFO - loss: 2.5, epoch: {at * 0.04:.2f}\n" for at in range(1, 9))
+    run = read_text(text)
+    assert "step_s" not in run.figures
+    assert any("60 s lie between its lines" in finding for finding in run.findings)
+    head = "  Num Epochs = 2\n  Total optimization steps = 500\n"
+    assert read_text(head + text).figures["step_s"] == pytest.approx(6.0)

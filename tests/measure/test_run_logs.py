@@ -21,7 +21,7 @@ from estimator.errors import PlanError
 from estimator.units import GIB
 from measure.history.run import MeasuredRun
 from measure.logs.protobuf import fields_of
-from measure.logs.reading import is_log, read, read_text
+from measure.logs.reading import is_log, log_span, read, read_text
 from measure.logs.scan import scanned
 
 MEGATRON = (
@@ -247,6 +247,21 @@ def test_each_program_prints_its_steps_in_its_way(kind: str) -> None:
     assert {name: run.figures[name] for name in figures} == pytest.approx(figures, rel=1e-3)
     assert {path: run.planned(path) for path in facts} == facts
     assert is_log(text)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"nvidia-smi", "rocm-smi"}))
+def test_a_pasted_log_is_told_from_the_words_beside_it(kind: str) -> None:
+    printed = KINDS[kind][0].strip("\n").split("\n")
+    for first, last in ((["this is my run on 8 gpus, can it be faster?"], []), ([], ["is that good?"])):
+        assert log_span([*first, *printed, *last]) == (len(first), len(first) + len(printed))
+
+
+def test_words_without_a_log_have_none() -> None:
+    for text in (
+        "full fine-tune Llama-3.1-8B\non 8 H100s, 40,000 tokens/s",
+        "my loss is 2.5\nat step 400: is that normal?",
+    ):
+        assert log_span(text.split("\n")) is None
 
 
 def test_the_first_steps_are_apart_and_slow_ones_are_told() -> None:

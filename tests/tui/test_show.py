@@ -48,6 +48,7 @@ def test_cleaned_text_holds_no_control_character(text: str) -> None:
         ("\x1b[31mred\x1b[0m", "red"),
         ("\x1b]0;title\x07safe", "safe"),
         ("a\r\nb", "a\nb"),
+        ("a\rb", "a\nb"),
         ("evil\u202egnp.exe", "evilgnp.exe"),
         ("\x9b31mx", "31mx"),
         ("tab\tnew\nline", "tab\tnew\nline"),

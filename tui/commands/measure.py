@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from estimator.errors import PlanError
 from knowledge.own.calibration import calibration_file
@@ -12,6 +13,8 @@ from measure.history.store import runs
 from pages.rendering import terminal
 from pages.results.runs import calibration
 from planner.history.fitting import told
+
+_ROOT = Path(__file__).parents[2]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -33,6 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _shipped() -> int:
     """Writes the files of fitted factors, the operators' first: the runs are fitted on top of them. Only what is
     shipped counts: what is measured knows nothing of the user's own rows, and would be fitted to them."""
+    if not (_ROOT / "pyproject.toml").is_file():
+        # Of an installed copy these files are the package's own: the next install would take the fit away again.
+        raise PlanError("shipped", f"{_ROOT} is an installed copy", ["measure fit, for your own runs", "a checkout"])
     # Each of these reads thousands of measurements, which a local fit does not need.
     from measure.fit import attention, decode, matmul, network  # see above
     from measure.fit.serving import calibrate as serving_calibrate  # see above

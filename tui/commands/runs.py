@@ -69,6 +69,9 @@ def _add(arguments: argparse.Namespace) -> None:
     runs = read(path)
     over = plan_told(request)
     about = {key: value for key, value in (("name", over.pop("name", "")), ("note", arguments.note)) if value}
+    if over:
+        # Of another plan it is another run.
+        about["exported_as"] = ""
     kept = [
         MeasuredRun.model_validate(
             run.model_dump() | about | {"plan": merge(run.plan, over), "tags": [*run.tags, *arguments.tags]}
