@@ -25,7 +25,7 @@ def list_runs(request: HistoryRequest) -> RunHistory:
     if request.since is not None and not _DAY.fullmatch(request.since):
         raise PlanError("since", f"{request.since[:40]!r} is no day", ["2026-01-31", "2026-01"])
     every = runs(request.model, request.accelerator, request.software, request.tag, request.since)
-    rows = [_row(run, request.estimates) for run in every]
+    rows = [row_of(run, request.estimates) for run in every]
     return RunHistory(
         runs=rows,
         drift=drift(rows),
@@ -41,7 +41,8 @@ def _none_as_asked(listed: Sequence[MeasuredRun]) -> list[str]:
     return [f"no run of the {kept:,} in the history is as asked"] if kept else []
 
 
-def _row(run: MeasuredRun, estimates: bool) -> HistoryRow:
+def row_of(run: MeasuredRun, estimates: bool) -> HistoryRow:
+    """A run in a list, with what is estimated of it where that is asked for."""
     model = run.planned("model")
     rate = run.rate_per_device
     expected, mfu = _expected(run) if estimates and rate else (None, None)

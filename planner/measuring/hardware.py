@@ -184,8 +184,8 @@ def result_of(folder: Path, machine: MachineDescription, keep: bool | None) -> H
     warnings = list(machine.warnings)
     busy = machine.host.load is not None and machine.host.load > _BUSY * machine.host.threads
     if busy:
-        waited = f"{machine.host.load:.3g} programs wanted {machine.host.threads} processors"
-        warnings.append(f"{waited}: the figures are lower for it")
+        others = f"the machine was busy, {machine.host.load:.3g} programs for {machine.host.threads} processors"
+        warnings.append(f"{others}: the figures are lower for it")
     skipped = [*alone.skipped, *(together.skipped if together else ["collectives: the processes measured nothing"])]
     return HardwareMeasurement(
         folder=str(folder),

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from screen_driving import opened
 
+from measure.history import store
 from measure.history.nearest import FILES, rows_of_file
+from measure.history.run import MeasuredRun, StepSeries
 from tui.screens.runs import matrices
 
 PLAN: dict[str, Any] = {
@@ -71,3 +73,23 @@ async def test_without_a_run_the_way_to_one_is_told(tmp_path: Path, monkeypatch:
         assert outcome is not None
         assert outcome.plan is not None
         assert outcome.plan["cluster"]["accelerator"]
+
+
+async def test_runs_of_the_history_stand_before_those_that_ship_and_show_how_good_they_are() -> None:
+    plan = {"model": "llama-3.1-8b", "cluster": {"accelerator": "h100-sxm", "count": 8},
+            "workload": {"kind": "training", "seq_len": 4096, "global_batch": 128}}  # fmt: skip
+    steps = StepSeries(step=[1, 2, 3], step_s=[12.0, 12.0, 12.0], loss=[3.0, 2.5, 2.4])
+    runs = [MeasuredRun(plan=plan, figures={"step_s": 12.0}, series=steps, name="first", date="2026-01-01"),
+            MeasuredRun(figures={"step_s": 3.0}, name="second", date="2026-02-01")]  # fmt: skip
+    ids = store.add(runs)
+    async with opened("runs") as screen:
+        assert screen.names()[:2] == [f"history/{id}" for id in reversed(ids)]
+        assert "none of your own" not in screen.text()
+        await screen.press("down", "enter")
+        assert "no plan" in screen.text()
+        await screen.press("down")
+        assert "How good" in screen.text()
+        await screen.press("enter")
+        (outcome,) = screen.outcomes
+        assert outcome is not None
+        assert outcome.plan == plan

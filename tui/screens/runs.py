@@ -1,5 +1,5 @@
-"""Runs that were measured, beside what was predicted: results of the benchmark matrices below the working folder, then
-those that estimates are checked on."""
+"""Runs that were measured, beside what was predicted: results of the benchmark matrices below the working folder, those
+of one's own history, then those that estimates are checked on."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from estimator.errors import PlanError
 from knowledge.figures import NONE, amount, label, shown
 from knowledge.own.files import working_folder
 from launchers.matrix import MANIFEST
+from measure.history.run import MeasuredRun
 from measure.history.shipped import ShippedRun, shipped_runs
+from measure.history.store import runs
 from measure.run.matrix import read
 from pages.blocks import Block, Figures, Headline, Note
 from pages.results.basis import notes
 from pages.results.columns import table
 from pages.results.matrix import ACCURACY, MEASURED
+from pages.results.runs import reading
+from planner.history.listing import row_of
+from planner.history.reading import reading_of
+from planner.history.results import HistoryRow
 from planner.matrix.results import CellFigure, MatrixResults, MeasuredCell
 from planner.records.runs import compared, plan_of
 from tools.registry import find
@@ -33,12 +39,13 @@ _OUTCOMES = {"ran": "ran", "oom": "out of memory", "failed": "failed"}
 
 
 class Run(MeasuredCell):
-    """A run of the matrix in `folder`, or one that `shipped` with its source in place of the folder; `place` is what it
-    is known by."""
+    """A run of the matrix in `folder`, or one that `shipped` or is `kept` in the history, with its source in place of
+    the folder; `place` is what it is known by."""
 
     folder: str
     place: str
     shipped: ShippedRun | None = None
+    kept: MeasuredRun | None = None
 
 
 def _shipped(run: ShippedRun) -> Run:
@@ -48,6 +55,17 @@ def _shipped(run: ShippedRun) -> Run:
         id=run.id, model=run.model or run.settings.get("model_said", ""), platform=run.platform,
         strategy=run.software, outcome="ran", figures=figures,
         fits=None, folder=run.source, place=f"{run.file}/{run.place}", shipped=run,
+    )  # fmt: skip
+
+
+def _kept(row: HistoryRow, run: MeasuredRun) -> Run:
+    values = {"tokens_per_s_per_device": row.tokens_per_s_per_device, "step_s": row.step_s,
+              "peak_bytes": row.peak_bytes}  # fmt: skip
+    figures = [CellFigure.model_construct(figure=name, measured=value, error=None)
+               for name, value in values.items()]  # fmt: skip
+    return Run.model_construct(
+        id=row.id, model=row.model or "", platform=row.platform, strategy=row.software, outcome=row.outcome,
+        figures=figures, fits=None, folder=row.name or run.source, place=f"history/{row.id}", kept=run,
     )  # fmt: skip
 
 
@@ -103,6 +121,7 @@ class RunsScreen(TableScreen):
         super().__init__(plan, Listing(COLUMNS))
         self.folders: dict[str, MatrixResults] = {}
         self.unread: list[str] = []
+        self.kept = 0
 
     def load(self) -> Sequence[Run]:
         self.folders, self.unread = {}, []
@@ -118,18 +137,30 @@ class RunsScreen(TableScreen):
             Run.model_construct(**vars(cell), folder=folder, place=f"{folder}/{cell.id}")
             for folder, results in self.folders.items()
             for cell in results.cells
-        ] + [_shipped(run) for run in sorted(shipped_runs(), key=_age)]
+        ] + [*self._of_history(), *(_shipped(run) for run in sorted(shipped_runs(), key=_age))]
+
+    def _of_history(self) -> Sequence[Run]:
+        """The latest first; why the history cannot be read stands with the folders that cannot."""
+        try:
+            kept = runs()[::-1]
+        except PlanError as error:
+            self.unread.append(f"{error.field}: {error.problem}")
+            kept = []
+        self.kept = len(kept)
+        return [_kept(row_of(run, estimates=False), run) for run in kept]
 
     def state(self) -> str:
         waiting = sum(len(results.missing) for results in self.folders.values())
         told = [f"{waiting} without a result yet"] if waiting else []
-        if self.started and not self.folders:
-            told.append("none of your own yet: a benchmark matrix gives some")
+        if self.started and not (self.folders or self.kept):
+            told.append("none of your own yet: a benchmark matrix or shardwise measure add gives some")
         return " · ".join([*self.unread, *(part for part in (super().state(),) if part), *told])
 
     def details(self, row: Run) -> Sequence[Block]:
         if row.shipped:
             return _of_source(row.shipped)
+        if row.kept:
+            return reading(reading_of([row.kept]))
         fits = {True: "to fit", False: "not to fit", None: NONE}[row.fits]
         versions = ", ".join(f"{name} {version}" for name, version in row.versions.items())
         results = self.folders[row.folder]
@@ -152,6 +183,12 @@ class RunsScreen(TableScreen):
                 self.failed("Its source does not say enough for a plan.")
             else:
                 self.dismiss(ScreenResult(plan=data))
+            return
+        if row.kept:
+            if row.kept.planned("model") is None:
+                self.failed("Its log says no model, and so no plan.")
+            else:
+                self.dismiss(ScreenResult(plan=row.kept.plan))
             return
         cells = {cell.id: cell for cell in read(Path(row.folder) / MANIFEST)}
         plan = cells[row.id].plan if row.id in cells else None
