@@ -221,10 +221,11 @@ def plan_rows(plan: dict[str, object]) -> list[Row]:
     return rows
 
 
+# What a run reached stands first: of a list in a conversation the first columns are shown.
 _COLUMNS: Sequence[Column] = (
-    "date", "id", "name", "model", "platform", "software", "outcome",
-    ("tokens/s per device", "tokens_per_s_per_device"), ("expected", "expected_tokens_per_s_per_device"),
+    "id", "model", ("tokens/s per device", "tokens_per_s_per_device"),
     ("error", lambda row: "" if row.error is None else f"{100 * row.error:+.0f} %"),
+    ("expected", "expected_tokens_per_s_per_device"), "platform", "software", "date", "name", "outcome",
     "step_s", "peak_bytes", ("tags", lambda row: ", ".join(row.tags)),
 )  # fmt: skip
 

@@ -108,6 +108,9 @@ def _likeliest(page: Page, shares: Mapping[str, float]) -> str:
 def _named_outright(page: Page, before: str | None, sure: str | None) -> str | None:
     """The tool that the words name by what it does, or that goes on with what was shown or written before, where they
     are not surely for another."""
+    if len({run.id for run in page.read.of("run")}) > 1:
+        # Runs of one's own stand beside each other where they are listed.
+        return "list_runs"
     wishes, known = page.read.asked("wish"), has_model(page)
     goes_on = goes_on_with(page, before) or goes_on_with_runs(page, before)
     if goes_on and sure in (None, before, goes_on, act.NO_TOOL):

@@ -48,6 +48,14 @@ def test_a_run_is_rated_as_itself(kept: list[str], text: str, place: int) -> Non
 
 
 @pytest.mark.parametrize(
+    "text", ["compare run {0} with {1}", "run {0} vs run llama-lora-48b, or run {1}: which is better?"]
+)
+def test_runs_stand_beside_each_other_in_their_list(kept: list[str], text: str) -> None:
+    *_, last = scoring.talk([text.format(*kept)])
+    assert [call.name for call in last.calls] == ["list_runs"]
+
+
+@pytest.mark.parametrize(
     "text", ["can i run llama-3.1-8b on a 4090?", "run qwen3-8b-awq on an l4", "run 8 h100 at once"]
 )
 def test_to_run_something_is_no_run_of_the_history(kept: list[str], text: str) -> None:

@@ -15,15 +15,20 @@ _MOST_TOKENS, _SHORTEST = 9, 4
 
 
 def runs_in(text: Sequence[Glyphs], whole: str) -> Iterator[Name]:
-    """'Is run 29e48b7797 good?', 'rate run llama-lora-3', 'is my last run ok?'. The history is looked up only where a
-    word for a run stands beside what is no word of the field."""
+    """'Is run 29e48b7797 good?', 'rate run llama-lora-3', 'is my last run ok?', 'compare run 29e48b7797 with 55bdfc83'.
+    The history is looked up only where a word for a run stands beside what is no word of the field."""
+    behind = len(text)
     for at in range(len(text)):
+        if at >= behind and (end := _chunk_end(text, at)) and (id := _known(said_of(whole, text, at, end))):
+            yield Name("run", at, end, said_of(whole, text, at, end), id)
+            behind = end
         if not any(word.get("run_of_ones_own") for word in lexicon().at(text, at)):
             continue
         if at and text[at - 1].norm in lexicon().newest and (last := runs()):
             yield Name("run", at - 1, at + 1, said_of(whole, text, at - 1, at + 1), last[-1].id)
         elif (end := _chunk_end(text, at + 1)) and (id := _known(said_of(whole, text, at + 1, end))):
             yield Name("run", at + 1, end, said_of(whole, text, at + 1, end), id)
+            behind = end
 
 
 def _chunk_end(text: Sequence[Glyphs], start: int) -> int | None:
