@@ -151,7 +151,10 @@ def _is_printed(line: str, inside: bool) -> bool:
 
 
 def is_record(path: Path) -> bool:
-    """Whether a file's name is one of those that runs leave behind, not one of those that start them."""
+    """Whether a file's name is one of those that runs leave behind, not one of those that start them; of a folder,
+    whether it is one run of a tracker or of ours."""
+    if path.is_dir():
+        return mlflow.is_run(path) or benchmark.is_run(path)
     ends = (*_TEXTS, ".wandb", ".jsonl", ".csv", mlflow.DATABASE)
     return path.is_file() and (path.suffix in ends or documents.is_named_so(path) or tensorboard.is_named_so(path))
 

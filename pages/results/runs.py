@@ -136,7 +136,8 @@ def _headline(result: RunReading) -> str:
     if result.outcome == "failed":
         return f"{where}: no step of it is in the log."
     if result.kind == "serving" or result.tokens_per_s_per_device is result.step_s is None:
-        return f"{where}: {', '.join(_in_words(result)) or 'no figure'}."
+        told = ", ".join(_in_words(result)) or next((row for row in result.findings if not row.startswith(_ENDS)), "")
+        return f"{where}: {told or 'no figure'}."
     parts = [seconds(result.step_s) + " a step"] if result.step_s else []
     if result.tokens_per_s_per_device:
         parts.append(f"{rate(result.tokens_per_s_per_device)} tokens/s per device")

@@ -118,6 +118,17 @@ def test_a_job_is_followed_to_its_script_and_that_to_its_config(folder: Path, ca
     assert json.loads(capsys.readouterr().out)["plan"]["layout"]["zero_stage"] == 3
 
 
+def test_the_folder_of_a_tracker_is_read_as_a_log(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "abc/metrics").mkdir(parents=True)
+    (tmp_path / "abc/meta.yaml").write_text("run_id: abc\n")
+    rows = (f"17000000000{step:02} 2500.0 {step}" for step in range(1, 9))
+    (tmp_path / "abc/metrics/tokens_per_second_per_gpu").write_text("\n".join(rows))
+    assert main(["check", str(tmp_path / "abc")]) == 0
+    assert "2,500 tokens/s per device" in capsys.readouterr().out
+    assert main(["check", str(tmp_path)]) == 2
+    assert "is a folder" in capsys.readouterr().err
+
+
 def test_a_log_is_read_as_one(tmp_path: Path, capsys: Capture) -> None:
     lines = [
         f" iteration {step}/ 100 | elapsed time per iteration (ms): 7150.0 | global batch size: 1024 | lm loss: 9.1 |"
