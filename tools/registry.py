@@ -42,7 +42,8 @@ _MODULES = {
     ),
 }
 # What these read is looked up; all others plan.
-_LOOKED_UP = frozenset({"tools.facts", "tools.records", "tools.runs"})
+_RECORDS = "tools.records"
+_LOOKED_UP = frozenset({"tools.facts", _RECORDS, "tools.runs"})
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 _tools: dict[str, Tool] = {}
 
@@ -96,11 +97,13 @@ class Tool:
         return parsed(self.request, arguments)
 
     def run(self, arguments: Mapping[str, Any]) -> BaseModel:
-        if not self.read_only:
-            with seen_once():
-                return self.function(self.parse(arguments))
-        with looked_at_once():
+        # What writes rows of one's own reads them again.
+        with seen_once() if self._changes_rows else looked_at_once():
             return self.function(self.parse(arguments))
+
+    @property
+    def _changes_rows(self) -> bool:
+        return not self.read_only and _MODULE_OF.get(self.name, _RECORDS) == _RECORDS
 
     def __call__(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return self.run(arguments).model_dump(mode="json")

@@ -23,6 +23,7 @@ from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import with_given_links
 from knowledge.models.catalogue import find_architecture
 from knowledge.offers import choices
+from knowledge.own.files import made_once
 from knowledge.recipes import usual_run
 
 # Precisions of 8 and 4 bits.
@@ -34,6 +35,11 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
 
     Raises PlanError for an unknown or ambiguous name, or when something is missing.
     """
+    asked = ("job", plan.model_dump_json(exclude_unset=True), framework_choice)
+    return made_once(asked, lambda: _job_of(plan, framework_choice))
+
+
+def _job_of(plan: Plan, framework_choice: tuple[str, str] | None) -> Job:
     training = plan.training
     if plan.cluster.accelerator is None:
         raise no_accelerator()

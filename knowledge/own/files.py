@@ -23,11 +23,11 @@ import secrets
 import stat
 import tempfile
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, TypeVar
 
 from estimator.errors import PlanError, unreadable
 from knowledge.own import database, mappings
@@ -46,6 +46,7 @@ LARGEST_BYTES = 1_000_000
 _MOST_FILES = 2000
 _LONGEST_NAME = 80
 _WINDOWS = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))})
+_Made = TypeVar("_Made")
 Stamp = tuple[tuple[str, int, int], ...]
 """Files with their time and size: equal stamps are equal files."""
 
@@ -224,8 +225,8 @@ def _row_folders(kind: str, *_surroundings: str | None) -> tuple[Path, ...]:
     return tuple(dict.fromkeys([user_folder() / kind, project_folder() / kind]))
 
 
-# Stamps taken so far by what looks at the user's files once.
-_looked: ContextVar[dict[str, Stamp] | None] = ContextVar("looked", default=None)
+# Stamps taken so far by what looks at the user's files once, and what was made of what these hold.
+_looked: ContextVar[dict[Hashable, Any] | None] = ContextVar("looked", default=None)
 
 
 @contextlib.contextmanager
@@ -258,14 +259,14 @@ def looked_at_once() -> Iterator[None]:
 
 def stamp(kind: str) -> Stamp:
     """Of the files with the user's rows of a kind; () where there are none."""
-    return _once(kind, _stamp_now)
+    return made_once(kind, lambda: _stamp_now(kind))
 
 
-def _once(name: str, look: Callable[[str], Stamp]) -> Stamp:
-    """What a look at `name` gives, within `looked_at_once` that of the first."""
+def made_once(name: Hashable, make: Callable[[], _Made]) -> _Made:
+    """What `make` gives of the rows that are seen, within `looked_at_once` what it gave for `name` first."""
     if (looked := _looked.get()) is None:
-        return look(name)
-    return looked[name] if name in looked else looked.setdefault(name, look(name))
+        return make()
+    return looked[name] if name in looked else looked.setdefault(name, make())
 
 
 def _stamp_now(kind: str) -> Stamp:
@@ -285,7 +286,7 @@ def stamp_of_all() -> tuple[Stamp, ...]:
 
 def calibration_stamp() -> Stamp:
     """Of the file with factors that were fitted to the user's own runs."""
-    return _once(CALIBRATION, lambda name: _stat(user_folder() / name))
+    return made_once(CALIBRATION, lambda: _stat(user_folder() / CALIBRATION))
 
 
 def follow(kind: str, path: Path) -> None:

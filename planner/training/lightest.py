@@ -18,6 +18,7 @@ from estimator.training.estimates import totals
 from estimator.training.memory import fits
 from knowledge.jobs.training import job_of
 from knowledge.offers import check_offered, other_choices
+from knowledge.own.files import made_once
 from planner.training.host import holds_any
 
 
@@ -172,6 +173,11 @@ def _usual(plan: Plan, first: Job) -> list[tuple[str, str] | None]:
 
 def lightest_of(job: Job, offload: bool) -> Lightest:
     """The same of one framework."""
-    check_offered(job)
-    least = least_bytes(job, offload=offload)
-    return Lightest(job, least, least.bytes * (1.0 + job.memory_above), bool(fits(job, np.array(least.bytes))))
+
+    def looked_for() -> Lightest:
+        check_offered(job)
+        least = least_bytes(job, offload=offload)
+        return Lightest(job, least, least.bytes * (1.0 + job.memory_above), bool(fits(job, np.array(least.bytes))))
+
+    # What is kept holds the job, so that none that is made later is taken for it.
+    return made_once(("lightest", id(job), offload), looked_for)
