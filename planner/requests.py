@@ -26,9 +26,9 @@ from estimator.plan.schema import (
     Overrides,
     Plan,
     Training,
+    check_bools,
     merge,
     plan_error,
-    refuse_bools,
 )
 from knowledge.scenarios import find_scenario
 from planner.fields import value_at
@@ -71,8 +71,7 @@ def parsed(request: type[Request], arguments: Mapping[str, Any]) -> Request:
     if not isinstance(arguments, Mapping):
         raise PlanError("arguments", f"must be a mapping of arguments, not {type(arguments).__name__}")
     _refuse_unfit(arguments)
-    refuse_bools(request, arguments)
-    _refuse_numbers_for_bools(request, arguments)
+    check_bools(request, arguments)
     try:
         return request.model_validate(_placed(arguments, "count" in request.model_fields))
     except ValidationError as error:
@@ -102,14 +101,6 @@ def _of_target(refused: PlanError, value: object) -> PlanError | None:
         return PlanError(refused.field, f"{target} is a launch target, which starts any {what}: {targets}")
     problem = f"{target} is a launch target and no {what}: it runs on {names[0]}, and {targets}"
     return PlanError(refused.field, problem, names)
-
-
-def _refuse_numbers_for_bools(request: type[BaseModel], arguments: Mapping[str, Any]) -> None:
-    """Raises PlanError for 0 or 1 where a truth value belongs, as the published schema has it."""
-    for name, value in arguments.items():
-        info = request.model_fields.get(name)
-        if info is not None and info.annotation is bool and isinstance(value, int | float) and value is not bool(value):
-            raise PlanError(name, f"got {value}, which is neither true nor false", ["true", "false"])
 
 
 HERE = "here"

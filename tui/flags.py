@@ -343,7 +343,9 @@ def _read(name: str, annotation: Any, values: list[str]) -> Any:
         return _members(name, annotation, parts)
     if dict in kinds and str not in kinds:
         return _mapping(name, parts)
-    return parts[-1]
+    word = parts[-1].lower()
+    # As in YAML, which plans are written in.
+    return word in _TRUE if bool in kinds and word in (*_TRUE, *_FALSE) else parts[-1]
 
 
 def _members(name: str, annotation: Any, parts: list[str]) -> list[Any]:

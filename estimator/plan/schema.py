@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from estimator.errors import PlanError, near, nearest
 from estimator.plan.calendar import DAY_H, WEEK_D, FreeHours
-from estimator.plan.choices import about, valid_values
+from estimator.plan.choices import about, members, valid_values
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -474,7 +474,7 @@ class Plan(PlanPart):
         workload = data.get("workload")
         if isinstance(workload, dict):
             workload.setdefault("kind", "training")
-        refuse_bools(cls, data)
+        check_bools(cls, data)
         try:
             return cls.model_validate(data)
         except ValidationError as error:
@@ -539,16 +539,24 @@ def _merged(result: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
-def refuse_bools(model: type[BaseModel], data: Mapping[str, Any], path: tuple[str, ...] = ()) -> None:
-    """Raises PlanError for true or false in a field that holds no truth values: pydantic would read it as 1 or 0."""
+def check_bools(model: type[BaseModel], data: Mapping[str, Any], path: tuple[str, ...] = ()) -> None:
+    """Raises PlanError for true or false in a field that holds no truth values, and for what is neither in one that
+    does: pydantic would read true as 1, and 1, 'on' and 'y' as true."""
+    truths = _truths_of(model, path)
     for name, value in data.items():
         here = (*path, str(name))
-        if isinstance(value, Mapping) and _fields_at(model, here):
-            refuse_bools(model, value, here)
-        elif isinstance(value, bool) and (info := _field_at(model, here)) and "bool" not in str(info.annotation):
-            raise PlanError(".".join(here), f"got {str(value).lower()}, which is neither a number nor a name")
+        if isinstance(value, bool):
+            if name not in truths and _field_at(model, here):
+                raise PlanError(".".join(here), f"got {str(value).lower()}, which is neither a number nor a name")
+        elif isinstance(value, Mapping):
+            if _fields_at(model, here):
+                check_bools(model, value, here)
+        elif name in truths and isinstance(value, str | int | float) and str(value) not in truths[name]:
+            what = "neither true nor false" if truths[name] == [*_BOTH] else "not one of the known values"
+            raise PlanError(".".join(here), f"{_shown(value)} is {what}", truths[name])
 
 
+_BOTH = ("true", "false")
 # Choices that are all shown, whatever was written (choice); of more those that are near, or all where none is.
 _FEW = 16
 
@@ -642,6 +650,20 @@ def _fields_of(model: type[BaseModel], path: tuple[str, ...]) -> Mapping[str, Fi
             annotation = get_args(annotation)[0]
         fields = annotation.model_fields if isinstance(annotation, type) and issubclass(annotation, BaseModel) else {}
     return fields
+
+
+@lru_cache(maxsize=1024)
+def _truths_of(model: type[BaseModel], path: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """The words that each field of a section takes which holds truth values, in a plan of either kind."""
+    of_run = path == ("workload",) and "workload" in model.model_fields
+    sections = [Training.model_fields, Inference.model_fields] if of_run else [_fields_of(model, path)]
+    words: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for fields in sections for name in fields):
+        kinds = [fields[name].annotation for fields in sections if name in fields]
+        if any(bool in members(kind) for kind in kinds):
+            every = dict.fromkeys(word for kind in kinds for word in valid_values(kind))
+            words[name] = sorted(every, key=lambda word: word in _BOTH)
+    return words
 
 
 def _field_at(model: type[BaseModel], path: Sequence[str]) -> FieldInfo | None:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from estimator.errors import PlanError
-from estimator.plan.schema import plan_error, refuse_bools
+from estimator.plan.schema import check_bools, plan_error
 from knowledge.own.files import parsed, read_text, row_folders, trusted, yaml_files
 
 Row = TypeVar("Row", bound="UserRow")
@@ -170,7 +170,7 @@ def validated(row: type[Row], data: object, place: str = "") -> Row:
     if not isinstance(data, Mapping):
         raise PlanError(place or "file", f"must hold fields like {', '.join(list(row.model_fields)[:5])}")
     try:
-        refuse_bools(row, data)
+        check_bools(row, data)
         return row.model_validate(dict(data))
     except ValidationError as error:
         raise plan_error(error, row, prefix) from None

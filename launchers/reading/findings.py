@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Plan, merge, refuse_bools
+from estimator.plan.schema import Plan, check_bools, merge
 from knowledge.models.catalogue import find_model
 from launchers.reading.documents import Item
 from launchers.shell.scripts import UNKNOWN
@@ -322,7 +322,7 @@ def _problem(field: str, value: Any) -> str | None:
         data = {"model": "any", "workload": {"kind": "training"}}
     data = merge(data, {field: value})
     try:
-        refuse_bools(Plan, data)
+        check_bools(Plan, data)
         Plan.parse(data)
     except PlanError as error:
         data["workload"] = {**data.get("workload", {}), "kind": "inference"}

@@ -118,3 +118,18 @@ def test_reading_takes_time_in_proportion(text: str) -> None:
     assert len(json.dumps(text)) > 100_000
     with within(6), suppress(PlanError):
         call("import_config", {"text": text[:199_000]})
+
+
+@pytest.mark.parametrize("value", ["y", "on", "1", "True ", 1, 0, 1.0])
+@pytest.mark.parametrize(
+    ("tool", "path"),
+    [("describe_machine", "torch"), ("check_fit", "packing"), ("check_fit", "fused_loss"),
+     ("check_fit", "plan.workload.fused_loss"), ("check_fit", "plan.workload.lora.train_embeddings")],
+)  # fmt: skip
+def test_only_true_and_false_are_truth_values(tool: str, path: str, value: Any) -> None:
+    said: Any = value
+    for name in reversed(path.split(".")):
+        said = {name: said}
+    run = {} if tool == "describe_machine" else RUN
+    with pytest.raises(PlanError, match=r"^(\w+\.)*\w+: .* is not one of|neither true nor false"):
+        call(tool, {**run, **said})
