@@ -36,7 +36,8 @@ def times_as(number: str) -> str:
 
 def less_by(share: str) -> str:
     """The pattern of a part that no 'of' follows: 'half the', 'a third cheaper', 'by a quarter'."""
-    return rf"(?:{share})(?:{_MORE}|{_OF_ALL})|(?<=by\s)(?:{share})(?!\s+(?:of|to)\b)"
+    in_half = r"(?<=in\s)half(?=\s*(?:$|[.,;:!?)]))"
+    return rf"(?:{share})(?:{_MORE}|{_OF_ALL})|{in_half}|(?<=by\s)(?:{share})(?!\s+(?:of|to)\b)"
 
 
 def is_multiple(text: str, start: int, end: int) -> bool:

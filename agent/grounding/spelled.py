@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,11 +45,20 @@ _SHARE = rf"(?:(?:an?|one|two|three|four)[\s-]+)?(?:{_PART})s?\b|[{''.join(_SIGN
 _AFTER_REST, _AFTER_SHARE, _AFTER_MANY, _AFTER_NUMBER = (
     rf"{FILLER}[\s-]*(?P<unit_{name}>{UNIT})(?![\w/])" for name in ("rest", "share", "many", "number")
 )
+# 'A few hundred dollars', 'tens of thousands of tokens/s', 'in the low thirties': of each once to ten times as much.
+_MANIES = {"ten": 10.0, "dozen": _DOZEN, **_MANY}
+_MANY_OF = "|".join(_MANIES)
+_VAGUE = (
+    rf"(?:(?:a\s+few|several)\s+(?:{_MANY_OF})|(?:{_MANY_OF})s\s+of(?:\s+(?:{_MANY_OF})s)?)"
+    rf"(?:\s+of)?[\s-]*(?P<unit_vague>{UNIT})(?![\w/])"
+)
+_DECADE = rf"(?:low|mid|high|upper)(?:er)?[\s-]+(?P<decade>{'|'.join(each.removesuffix('y') for each in _TENS)})ies\b"
 _SPANS = "|".join(unit for unit, (kind, size) in UNITS.items() if kind == "seconds" and size >= 60 and unit.isascii())
 _SPELLED = re.compile(
     rf"(?<![\w/.-])(?:"
     rf"(?P<whole>{_WHOLE}|\d{{1,4}})\s*(?:and\s+)?(?:an?\s+)?"
     rf"(?P<rest>half|quarter|third|\d/\d|[{''.join(_SIGNS)}])(?![\w-])(?:{_AFTER_REST}|(?P<rest_times>\s+times{multiples.THAN}))"
+    rf"|(?P<vague>{_VAGUE})|{_DECADE}"
     rf"|(?P<times>{multiples.times_as(_WHOLE)})|(?P<adverb>{multiples.ADVERB})|(?P<verb>{multiples.VERB})"
     rf"|(?P<magnitude>(?:(?:an?|one|two|three|four)\s+)?{multiples.MAGNITUDE})"
     rf"|(?P<share_of_many>{_SHARE})\s+an?\s+(?P<many>{'|'.join([*_MANY, 'dozen'])})\b(?:{_AFTER_MANY})?"
@@ -64,8 +74,8 @@ _SPELLED = re.compile(
 
 # 'It takes a week', which a sum a week is not.
 _ARTICLE = re.compile(
-    rf"\b(?:in|about|around|roughly|nearly|almost|exactly|approximately|takes?|took|needs?|lasts?|is|be|only|just)\s+"
-    rf"(?P<article>an?\s+(?P<span>{_SPANS}))(?![\w/-]|\s+(?:and|or)\b)",
+    rf"\b(?:in|about|around|roughly|nearly|almost|exactly|approximately|takes?|took|needs?|lasts?|is|be|only|just|"
+    rf"under|over|than|(?:most|part)\s+of)\s+(?P<article>an?\s+(?:(?:good|full|whole|solid)\s+)?(?P<span>{_SPANS}))(?![\w/-]|\s+(?:and|or)\b)",
     re.IGNORECASE,
 )
 
@@ -131,6 +141,11 @@ def _read(match: re.Match[str]) -> tuple[float, float, str | None]:
     unit = next(filter(None, match.group("unit_rest", "unit_share", "with_half", "unit_many", "unit_number")), None)
     if match["with_half"]:
         return 1.5, 0.25, unit
+    if match["decade"]:
+        return (_TENS[f"{match['decade'].lower()}y"] + 5.0) / 100.0, 0.05, SHARE
+    if match["vague"]:
+        base = math.prod(size for name, size in _MANIES.items() if re.search(name, match["vague"], re.IGNORECASE))
+        return 5.5 * base, 4.5 * base, match["unit_vague"]
     if match["whole"]:
         return _whole(match["whole"]) + _part(match["rest"]), 0.125, TIMES if match["rest_times"] else unit
     if match["many"]:

@@ -130,6 +130,34 @@ def test_a_verdict_is_heard_however_it_is_put(field: str) -> None:
         assert [text for text in sentences if contradictions(text, [outcome], "does it fit?")] == []
 
 
+UNDER = "is lower than|stays below|remains within|meets|respects|comes in ahead of|is as low as"
+BEYOND = "is higher than|surpasses|tops|overshoots|lies above|runs past"
+LIMITS = "your limit|the ceiling|what you asked for|what you can spend|the allowance|your target"
+
+
+@pytest.mark.parametrize("limit", LIMITS.split("|"))
+@pytest.mark.parametrize(("field", "what"), [("within_budget", "The bill"), ("meets_slo", "The p99 latency")])
+def test_any_limit_is_heard_by_how_what_is_planned_stands_to_it(field: str, what: str, limit: str) -> None:
+    yes, no = (Outcome(Call("a", "t", {}), {field: value}) for value in (True, False))
+    for relations, denied, agreed in ((UNDER, no, yes), (BEYOND, yes, no)):
+        for relation in relations.split("|"):
+            sentence = f"{what} {relation} {limit}."
+            assert contradictions(sentence, [denied], ""), sentence
+            assert not contradictions(sentence, [agreed], ""), sentence
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The bill is lower than that of a cloud.", "The cost is lower than with more cards.", "It ends sooner than LoRA.",
+     "The latency is lower than for long prompts.", "What you asked for is a full fine-tune.", "Set a lower limit.",
+     "The total is higher than last month.", "One step takes longer than you might expect."],
+)  # fmt: skip
+def test_what_is_compared_with_anything_else_is_no_verdict(text: str) -> None:
+    for value in (True, False):
+        verdicts: dict[str, Any] = {"fits": value, "within_budget": value, "within_deadline": value, "meets_slo": value}
+        assert not contradictions(text, [Outcome(Call("a", "t", {}), verdicts)], "does it fit?")
+
+
 def test_a_remedy_that_fits_is_none_of_the_verdict() -> None:
     result = registry()["check_fit"](BIG)
     assert any(remedy["fits"] for remedy in result["remedies"])
@@ -239,6 +267,12 @@ def test_marking_strikes_the_sentence_alone() -> None:
         ("40+ GB", "bytes", 40e9),
         ("five grand", "usd", 5000.0),
         ("€40", "eur", 40.0),
+        ("a few hundred dollars", "usd", 550.0),
+        ("tens of thousands of tokens/s", "rate", 55e3),
+        ("in the low thirties", "fraction", 0.35),
+        ("most of a week", "seconds", 604800.0),
+        ("under an hour", "seconds", 3600.0),
+        ("cut the time in half", "fraction", 0.5),
         ("You need four GPUs", "count", 4.0),
     ],
 )
