@@ -27,6 +27,7 @@ from knowledge.own.files import (
     trust,
     trusted,
     write_file,
+    written_at,
 )
 from knowledge.own.home import expanded
 from knowledge.own.rows import Own, PriceRow, validated
@@ -169,9 +170,9 @@ def update_prices(
 ) -> PricesUpdated:
     """Takes over a price list: a file, a folder of such, or an https address. Prices of instances in regions that the
     price book has stand in place of its rows. Nothing is written unless all of it can be used. Raises PlanError."""
-    lists, day = [], today()
+    lists: list[ReadList] = []
     for name, text in _texts(source):
-        lists.append(read_list(text, provider, name))
+        lists.append(_dated(read_list(text, provider, name), name))
     if provider is not None:
         for each in lists:
             each.rows = [row for row in each.rows if row.provider.casefold() == provider.strip().casefold()]
@@ -184,12 +185,12 @@ def update_prices(
     if not kept:
         why = "; ".join(f"{count} {reason}" for reason, count in _left_out(lists).items())
         raise PlanError("prices", f"has no price that can be used{f' ({why})' if why else ''}")
-    newest = _newest(kept, day)
+    newest = _newest(kept)
     lists[-1].left_out["that another list has later"] += len(kept) - len(newest)
-    rows = [_row(listed, day) for listed in newest]
+    rows = [_row(listed) for listed in newest]
     folder = project_folder() if project else own_folder()
     called = sorted({each.called for each in lists})
-    head = _HEAD.format(source=source.replace("\n", " ")[:300], day=day.isoformat(), called=", ".join(called))
+    head = _HEAD.format(source=source.replace("\n", " ")[:300], day=today().isoformat(), called=", ".join(called))
     texts = dict(_file_of(name, rows, folder, head) for name in sorted({row.provider for row in rows}))
     if write:
         keeps = trusted(folder)
@@ -208,6 +209,15 @@ def update_prices(
         left_out=_left_out(lists),
         changes=_changes(rows),
     )
+
+
+def _dated(read: ReadList, name: str) -> ReadList:
+    """With the day on which the list was fetched, or its file written, on the rows that have none."""
+    written = None if name.startswith(("http://", "https://")) else written_at(Path(name))
+    day = today() if written is None else min(today(), datetime.date.fromtimestamp(written))
+    for row in read.rows:
+        row.price_date = row.price_date or day.isoformat()
+    return read
 
 
 def _file_of(provider: str, rows: list[PriceRow], folder: Path, head: str) -> tuple[Path, str]:
@@ -322,15 +332,15 @@ def _narrowed(rows: list[ListedPrice], regions: set[str]) -> list[ListedPrice]:
     return kept
 
 
-def _newest(rows: list[ListedPrice], day: datetime.date) -> list[ListedPrice]:
-    """Of an instance in a region that several lists have the row of the latest day; undated ones are of `day`."""
+def _newest(rows: list[ListedPrice]) -> list[ListedPrice]:
+    """Of an instance in a region that several lists have the row of the latest day."""
     kept: dict[tuple[str, str, str | None], ListedPrice] = {}
-    for row in sorted(rows, key=lambda row: row.price_date or day.isoformat()):
+    for row in sorted(rows, key=lambda row: row.price_date or ""):
         kept[row.provider.casefold(), folded(row.instance), row.region] = row
     return [row for row in rows if any(row is each for each in kept.values())]
 
 
-def _row(listed: ListedPrice, day: datetime.date) -> PriceRow:
+def _row(listed: ListedPrice) -> PriceRow:
     """As a row of one's own, under the names that the price book has for it."""
     shipped = next((price for price in book.shipped() if _same(price.provider, price.instance, listed)), None)
     named = next(
@@ -342,7 +352,7 @@ def _row(listed: ListedPrice, day: datetime.date) -> PriceRow:
         "instance": named.instance if named else listed.instance,
         "accelerator": listed.machine.accelerator,
         "count": listed.machine.count,
-        "price_date": listed.price_date or day.isoformat(),
+        "price_date": listed.price_date,
         "region": listed.region,
         "replaces": bool(named and named.region == listed.region),
         "notes": listed.notes,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+import os
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,11 @@ def _price(provider: str, instance: str, region: str | None) -> Price:
 
 def test_skypilot_takes_the_zones_of_a_region_together(tmp_path: Path) -> None:
     before = _price("AWS", "p5.48xlarge", "us-east-1")
-    with clock.on(date(2026, 12, 1)):
-        updated = update_prices(_saved(tmp_path, "aws/vms.csv", SKY))
+    saved = _saved(tmp_path, "aws/vms.csv", SKY)
+    written = datetime(2026, 12, 1, 12).timestamp()
+    os.utime(saved, (written, written))
+    with clock.on(date(2027, 6, 1)):  # a list that has no day is as old as its file
+        updated = update_prices(saved)
     row = _price("AWS", "p5.48xlarge", "us-east-1")
     assert (row.usd_per_hour, row.spot_usd_per_hour, row.price_date) == (50.0, 30.0, "2026-12-01")
     assert (row.network, row.max_devices, row.seller) == (before.network, before.max_devices, "hyperscaler")
