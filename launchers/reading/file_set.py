@@ -210,6 +210,8 @@ def _plan_line(name: str, text: str, findings: Findings) -> None:
 def leave_unnamed(sets: FileSet) -> None:
     """Configs of what shards that only commands name which a script does not come to."""
     named = {base_name(path) for path in sets.findings.refers} | sets.words
+    values = [item.value for _, keys in sets.documents.values() for item in keys.items.values()]
+    named |= {base_name(value) for value in values if isinstance(value, str) and value}
     texts = [re.sub(r"(?m)^\s*#.*", "", text) for name, text in sets.texts.items() if is_script(name, text)]
     for path, (form, _) in list(sets.documents.items()):
         name = base_name(path)

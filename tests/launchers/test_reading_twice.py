@@ -131,6 +131,10 @@ def test_a_config_that_only_another_branch_names_shards_nothing():
     sharded = {"a.sh": script.replace('"plain"', '"zero"'), "ds.json": '{"zero_optimization": {"stage": 2}}'}
     assert read(sharded).plan["layout"]["zero_stage"] == 2
     assert "zero_stage" not in read(sharded | {"a.sh": script}).plan.get("layout", {})
+    # A config that the command names may name it, too.
+    config = "stage: sft\nmodel_name_or_path: Qwen/Qwen2.5-0.5B\nfinetuning_type: full\ndeepspeed: conf/ds.json\n"
+    named = {"a.sh": "ls ds.json\nllamafactory-cli train a.yaml\n", "a.yaml": config, "ds.json": sharded["ds.json"]}
+    assert read(named).plan["layout"]["zero_stage"] == 2
 
 
 def test_conversations_of_several_turns_are_no_part_of_a_mini_batch():
