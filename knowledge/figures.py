@@ -50,21 +50,26 @@ def file_size(size_bytes: int) -> str:
     return f"{size_bytes:,} bytes" if size_bytes != 1 else "1 byte"
 
 
+# Seconds below which each unit is used. What rounds to 1000 ms is 1.00 s.
+_UNITS_OF_SECONDS = ((0.001, 1e-6, "µs"), (0.9995, 1e-3, "ms"), (600, 1.0, "s"), (7200, 60.0, "min"),
+                     (172_800, 3600.0, "hours"))  # fmt: skip
+_DAYS = (86_400.0, "days")
+
+
 def seconds(value_s: float) -> str:
-    if value_s < 0.001:
-        return f"{value_s * 1e6:.0f} µs"
-    if value_s < 0.9995:  # What rounds to 1000 ms is 1.00 s.
-        return f"{value_s * 1e3:.0f} ms" if value_s >= 0.1 else f"{value_s * 1e3:.1f} ms"
-    if value_s < 600:
-        return f"{value_s:.2f} s" if value_s < 100 else f"{value_s:.0f} s"
-    for limit_s, unit_s, unit in ((7200, 60, "min"), (172_800, 3600, "hours")):
-        if value_s < limit_s:
-            return f"{_three_digits(value_s / unit_s)} {unit}"
-    return f"{_three_digits(value_s / 86_400)} days"
+    return _seconds_beside(value_s, value_s)
 
 
-def _three_digits(value: float) -> str:
-    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+def _seconds_beside(value_s: float, other_s: float) -> str:
+    """In the unit and with the digits that the other is written with."""
+    unit_s, unit = next(((size, name) for limit_s, size, name in _UNITS_OF_SECONDS if other_s < limit_s), _DAYS)
+    size, whole = other_s / unit_s, {"µs": 0, "ms": 100, "s": 100}
+    digits = (0 if size >= whole[unit] else 2 if unit == "s" else 1) if unit in whole else _digits_of_three(size)
+    return f"{value_s / unit_s:,.{digits}f} {unit}"
+
+
+def _digits_of_three(value: float) -> int:
+    return 0 if value >= 100 else 1 if value >= 10 else 2
 
 
 def hours(value_h: float) -> str:
@@ -247,6 +252,8 @@ def between(key: str, low: float, high: float, value: float | None = None) -> st
             return gib_range(low, high)
         case "h":
             return hour_range(low, high, value)
+        case "s" if value is not None:
+            return _between(*(_seconds_beside(end, value) for end in (low, high)))
     return _between(*ends)
 
 
@@ -263,12 +270,13 @@ def held(part: object, key: str) -> str:
     return with_interval(value, interval(part, key) if value != NONE else "")
 
 
-def with_interval(value: str, span: str) -> str:
-    """A written figure and its written interval, which leaves out the unit that the figure has too."""
+def with_interval(value: str, span: str, name: str = "") -> str:
+    """A written figure and its written interval, which leaves out the unit that the figure has too; `name` is what the
+    interval is called before it."""
     unit = value.partition(" ")[2]
     if unit and "–" in span and span.endswith(f" {unit}"):
         span = span.removesuffix(f" {unit}")
-    return f"{value} ({span})" if span else value
+    return f"{value} ({name}{span})" if span else value
 
 
 def _between(low: str, high: str) -> str:

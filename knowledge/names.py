@@ -124,6 +124,12 @@ class Language:
     short: Mapping[str, str] = field(default_factory=dict)
 
 
+def _quoted(name: str) -> str:
+    """As it was written, without a bracket that is one alone: 'A100 (80gb'."""
+    words = name if name.count("(") == name.count(")") else re.sub(r"[()]", " ", name)
+    return repr(" ".join(words.split()))
+
+
 @dataclass(frozen=True)
 class _Candidate:
     entry: NamedEntry
@@ -321,7 +327,7 @@ class NameCatalogue:
         also = f" (also: {', '.join(others[:_SHOWN_OTHERS])})" if others else ""
         tuning = sorted(lacks - wanted.formats - _UNTOLD)
         unknown = f"; no checkpoint of it called {', '.join(tuning)} is known" if tuning else ""
-        sentence = f"{shown!r} read as {entry.label}{also}{unknown}"
+        sentence = f"{_quoted(shown)} read as {entry.label}{also}{unknown}"
         return Match(entry.id, sentence, max(score, 0.0), next(iter(others), None), lacks)
 
     def _ambiguous(self, shown: str, ids: list[str]) -> PlanError:

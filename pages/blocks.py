@@ -14,7 +14,7 @@ Row = tuple[str, str] | tuple[str, str, str]
 """A label, its value and, where there is one, the interval of that."""
 
 
-_NO_FILES = re.compile(r"(?:^|(?<=\. ))((?:Shardwise writes no|No) launch files (?:[^.]|\.(?! |$))+\.)(?: |$)")
+NO_FILES = re.compile(r"(?:^|(?<=\. ))((?:Shardwise writes no|No) launch files (?:[^.]|\.(?! |$))+\.)(?: |$)")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Headline:
 
     def __post_init__(self) -> None:
         """That no files start a plan, or say it, is told before all else."""
-        if match := _NO_FILES.search(self.more):
+        if match := NO_FILES.search(self.more):
             object.__setattr__(self, "text", f"{match[1]} {self.text}")
             object.__setattr__(self, "more", (self.more[: match.start()] + self.more[match.end() :]).strip())
 

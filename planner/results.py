@@ -239,7 +239,7 @@ class FitCheck(Result):
     largest_micro_batch: int | None = Field(description="Of training.")
     largest_seq_len: int | None = Field(description="The longest sequence; of serving, prompt and output together.")
     max_concurrency: int | None = Field(default=None, description="Of serving: whole requests that fit at once.")
-    meets_slo: bool | None = Field(default=None, description="Of serving: null where no limit of latency was set.")
+    meets_slo: bool | None = Field(default=None, description="Of serving: null where no latency limit was set.")
     remedies: list[Remedy]
     relaxations: list[Remedy] = Field(description="For a plan that fits: what its headroom could buy in speed.")
     warnings: list[str]

@@ -438,8 +438,8 @@ class _EitherRequest(_EitherArguments, total=False):
     engine: Literal['vllm', 'sglang', 'trtllm', 'llamacpp', 'ollama', 'mlx', 'hf', 'gpt-fast', 'exllamav2', 'mlc'] | None
     """Serving engine."""
     scenario: Literal['offline', 'server', 'interactive', 'single-stream', 'static-batch'] | None
-    """offline: all requests at once; server and interactive: clients under limits of latency; single-stream: one
-    request at a time; static-batch: one batch in step."""
+    """offline: all requests at once; server and interactive: clients under latency limits; single-stream: one request
+    at a time; static-batch: one batch in step."""
     max_batch: int | None
     """Most requests in one step of a replica."""
     max_batched_tokens: int | None
@@ -543,8 +543,8 @@ class _ServingRequest(_ServingArguments, total=False):
     software_version: str | None
     """Version of the engine, where known."""
     scenario: Literal['offline', 'server', 'interactive', 'single-stream', 'static-batch'] | None
-    """offline: all requests at once; server and interactive: clients under limits of latency; single-stream: one
-    request at a time; static-batch: one batch in step."""
+    """offline: all requests at once; server and interactive: clients under latency limits; single-stream: one request
+    at a time; static-batch: one batch in step."""
     max_batch: int | None
     """Most requests in one step of a replica."""
     max_batched_tokens: int | None
@@ -607,7 +607,7 @@ class _ServingRequest(_ServingArguments, total=False):
 
 class _InferenceRequest(_ServingRequest, total=False):
     slo_statistic: Literal['mean', 'p99']
-    """Whether limits of latency hold for the mean or the p99."""
+    """Whether latency limits hold for the mean or the p99."""
     usd_per_device_hour: float | None
     """Your own price, instead of the price book."""
 
@@ -1112,7 +1112,7 @@ def best_parallelism(model: str | Mapping[str, Any] | None = None, accelerator: 
 def find_limit(model: str | Mapping[str, Any] | None = None, accelerator: str | None = None, *, goal: Literal['seq_len', 'micro_batch', 'model', 'devices', 'accelerator', 'tokens', 'context', 'input_len', 'concurrency'], **arguments: Unpack[_LimitRequest]) -> Limit:
     """The most that still fits in memory with margin: goal seq_len (longest context), micro_batch (largest), model
     (largest of the catalogue or of a family; needs no model), devices (fewest) or accelerator (smallest card); for
-    serving also context (longest request), input_len, concurrency (most users at once, within limits of latency).
+    serving also context (longest request), input_len, concurrency (most users at once, within latency limits).
     What the layout leaves open is searched at every value, what is given stays. Use it for "longest context",
     "largest model on", "how many GPUs at least", "smallest GPU for", "how many users fit". Gives the plan there,
     the next value that does not fit and what of the memory decides."""

@@ -38,7 +38,7 @@ def best_parallelism(request: SearchRequest) -> Any:
 def find_limit(request: LimitRequest) -> Any:
     """The most that still fits in memory with margin: goal seq_len (longest context), micro_batch (largest), model
     (largest of the catalogue or of a family; needs no model), devices (fewest) or accelerator (smallest card); for
-    serving also context (longest request), input_len, concurrency (most users at once, within limits of latency). What
+    serving also context (longest request), input_len, concurrency (most users at once, within latency limits). What
     the layout leaves open is searched at every value, what is given stays. Use it for "longest context", "largest model
     on", "how many GPUs at least", "smallest GPU for", "how many users fit". Gives the plan there, the next value that
     does not fit and what of the memory decides."""

@@ -268,6 +268,9 @@ class ShardwiseApp(App[None]):
             return
         if outcome.session:
             await self.resume(outcome.session)
+        if outcome.plan is not None or outcome.changes:
+            # What the answer offered next was of the plan before.
+            self.query_one(Prompt).suggest([])
         if outcome.plan is not None:
             self.pane.replace(outcome.plan)
         if outcome.changes:

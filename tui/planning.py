@@ -68,7 +68,7 @@ PLANNING: dict[str, Planning] = {
         example="llama-3.1-8b 8xh100 seq_len",
     ),
     "size": Planning(
-        "how many devices serve a load within limits of latency",
+        "how many devices serve a load within latency limits",
         serving="size_serving",
         example="llama-3.1-70b h100 --request-rate 20 --ttft-slo-ms 500",
     ),

@@ -35,7 +35,7 @@ class _Kind:
 
 _KINDS = (
     _Kind("fits", ("fits",), "it fits", "it does not fit"),
-    _Kind("meets_slo", ("meets_slo", "met"), "the limits of latency are met", "the limits of latency are not met"),
+    _Kind("meets_slo", ("meets_slo", "met"), "the latency limits are met", "the latency limits are not met"),
     _Kind("budget", ("within_budget",), "it is within the budget", "it is over the budget"),
     _Kind("deadline", ("within_deadline",), "it meets the deadline", "it misses the deadline"),
 )

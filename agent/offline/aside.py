@@ -176,7 +176,7 @@ def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
         return talk.NO_PLAN
     if edits or asks or reading.refs or reading.own:
         return None
-    return talk.OUT_OF_SCOPE if nothing or not plan else talk.NOTHING_FOUND
+    return talk.NOTHING_FOUND if plan else talk.OUT_OF_SCOPE
 
 
 def _things(

@@ -71,7 +71,9 @@ _QUESTION = ("intents", "limit", "sweep", "choices", "wish", "once", "asked", "p
 # Acts that lay edits over the plan itself, where something else was only supposed.
 _SETTLES = ("change", "control", "recall")
 
-_RAN_OUT = "a run that has no room may differ from this one in what was not said: recompute, loss kernel, batch"
+_RAN_OUT = (
+    "the run that ran out of memory may differ from this one in what you did not say: recompute, loss kernel, batch"
+)
 
 Begun = tuple[dict[str, Any], dict[str, Any]]
 

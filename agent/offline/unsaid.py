@@ -162,7 +162,7 @@ def on_usual(
         # What holds it, whatever it takes.
         fewest = usual(merge(plan, {COUNT: None, _DEVICE_HOURS: None, "workload.stage": "sft"}))
         lasts = "they last about a month" if timed else "they pretrain it in about two months"
-        why = "fewer have no room" if devices == fewest else lasts
+        why = "it does not fit on fewer" if devices == fewest else lasts
         why = "it is spoken of as one" if devices == {COUNT: 1} else why
         return plan, [f"no number of devices was named: {on} taken, as {why}"]
     return plan, [f"no device was named: {on} taken, as is usual"]
@@ -185,5 +185,5 @@ def _usual_of_each(plan: Mapping[str, Any], reading: Reading) -> tuple[dict[str,
     most = max(fewest, key=lambda kind: fewest[kind])
     if fewest[most] == 1:
         return None
-    note = f"no number of devices was named: {fewest[most]} of each taken, as fewer {most} have no room"
+    note = f"no number of devices was named: {fewest[most]} of each taken, as it does not fit on fewer {most}"
     return merge(plan, {COUNT: fewest[most]}), [note]

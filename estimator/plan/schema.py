@@ -267,7 +267,7 @@ class Inference(PlanPart):
     software_version: str | None = Field(None, description="Version of the engine, where known.")
     scenario: Literal["offline", "server", "interactive", "single-stream", "static-batch"] = Field(
         "server",
-        description="offline: all requests at once; server and interactive: clients under limits of latency; "
+        description="offline: all requests at once; server and interactive: clients under latency limits; "
         "single-stream: one request at a time; static-batch: one batch in step.",
     )
     max_batch: int | None = Field(None, ge=1, le=1_000_000, description="Most requests in one step of a replica.")

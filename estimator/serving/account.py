@@ -273,7 +273,7 @@ def _requests(job: ServingJob, estimates: ServingEstimates, these: Deployments, 
             times("busy_lanes", lanes),
         )  # fmt: skip
     if job.inference.request_rate is None:
-        return Account("sum", (Term("highest_rate", requests),), note="the most that meets the limits of latency")
+        return Account("sum", (Term("highest_rate", requests),), note="the most that meets the latency limits")
     rate = float(job.inference.request_rate)
     if requests >= rate * (1.0 - 1e-9):
         return Account("sum", (Term("workload.request_rate", rate),))

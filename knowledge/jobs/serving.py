@@ -281,7 +281,7 @@ def _filled(
     open_load = workload.concurrency is None and workload.request_rate is None
     limited = workload.ttft_slo_ms is not None or workload.tpot_slo_ms is not None
     if open_load and limited and workload.scenario in ("server", "interactive"):
-        why = "as many requests as the limits of latency allow"
+        why = "as many requests as the latency limits allow"
         assumed.append(Assumption("workload.request_rate", None, why))
         if workload.tpot_slo_ms is None:
             changes["tpot_slo_ms"] = PATIENT_TPOT_MS

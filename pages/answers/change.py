@@ -40,12 +40,14 @@ _USUAL, _NOTHING = "default", "none"
 @dataclass(frozen=True)
 class ShortAnswer:
     """An answer in short, as text: `figures` by key, with their units, and `settings` by what they are called; the
-    `hours` and `usd` of a run once more as numbers, which others are written beside and measured by."""
+    `hours` and `usd` of a run once more as numbers, which others are written beside and measured by. `because` says why
+    its framework was chosen, where nobody named one."""
 
     figures: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     hours: float | None = None
     usd: float | None = None
+    because: str = ""
 
 
 def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | None) -> ShortAnswer:
@@ -80,7 +82,8 @@ def summary(estimate: TrainingEstimate | ServingEstimate, bill: CostEstimate | N
     carbon = {} if bill is None or bill.co2_kg is None else {"co2_kg": f"{figures.shown('co2_kg', bill.co2_kg)} of CO2"}
     told = {**hours, **usd, **speed, **memory, **carbon}
     paid = bill.usd if bill else None
-    return ShortAnswer(told, settings, estimate.run.hours if estimate.run else None, paid)
+    because = next((row.why for row in estimate.assumptions if row.field == "workload.framework"), "")
+    return ShortAnswer(told, settings, estimate.run.hours if estimate.run else None, paid, because)
 
 
 def _price_words(bill: CostEstimate | ServingCost | None) -> str:
@@ -124,11 +127,13 @@ def _settings(plan: Plan) -> dict[str, str]:
 
 
 def differing(before: ShortAnswer, now: ShortAnswer) -> list[str] | None:
-    """What is set otherwise; None where the two are of two kinds."""
+    """What is set otherwise; None where the two are of two kinds, or another model is trained in another way: that is
+    no change of the run before."""
     if before.settings.keys() != now.settings.keys():
         return None
     old = before.settings
-    return [name for name, value in now.settings.items() if value != old[name] and value and old[name]]
+    other = [name for name, value in now.settings.items() if value != old[name] and value and old[name]]
+    return None if {"model", "method"} <= {*other} else other
 
 
 def moved(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[str]:
@@ -162,6 +167,7 @@ def changed(before: ShortAnswer, now: ShortAnswer, first: str = "") -> list[Bloc
         # with it what it costs. What else is set otherwise moves the figures, too: then they stand beside all of it.
         names = [name for name in names if name != FRAMEWORK]
         text = f"{capitalised(FRAMEWORK)} {_apart(settings[FRAMEWORK], now.settings[FRAMEWORK])}"
+        text += f" ({now.because})" if now.because else ""
         faster = before.hours is not None and now.hours is not None and now.hours < before.hours
         if not {*names} - {"layout"}:
             keys = [key for key in keys if key != speed]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from estimator.plan.schema import Goal, Inference
 from knowledge import figures
 from pages.answers.assumptions import taken_data
-from pages.answers.change import ShortAnswer
+from pages.answers.change import ShortAnswer, settings_of
 from pages.answers.plan import complete, hardware_words, run_words
 from pages.blocks import Aside, Block, Folded, Headline, Prose, Steps, capitalised
 from pages.results.basis import notes
@@ -157,8 +157,10 @@ def first_cluster(clusters: RecommendedCluster) -> ShortAnswer:
         for name, text in _TOLD.items()
         if (value := getattr(first, name)) is not None
     }
-    settings = {"first choice": _named(first), "program": f"{first.framework or first.engine}: {first.summary}"}
-    return ShortAnswer(told, settings, first.hours)
+    plan = complete(clusters.plan) if clusters.plan else None
+    run = settings_of(plan) if plan else {}
+    layout = {"layout": first.summary} if first.engine else {}
+    return ShortAnswer(told, {"first choice": _named(first)} | run | layout | {"hardware": ""}, first.hours)
 
 
 def unchanged(clusters: RecommendedCluster) -> list[Block]:

@@ -40,7 +40,7 @@ def otherwise(configs: WrittenConfigs | RenderedConfigs) -> list[Block]:
 
 def written(configs: WrittenConfigs) -> list[Block]:
     names = [f"{_below(file.path, configs.folder)} ({figures.file_size(file.bytes)})" for file in configs.files]
-    return [Prose(f"**Files written** to `{configs.folder}`: {', '.join(names)}."), *_start(configs)]
+    return [Headline(f"Files written to {configs.folder}:", True, f"{', '.join(names)}."), *_start(configs)]
 
 
 def _below(path: str, folder: str) -> str:

@@ -112,7 +112,7 @@ def _memory(memory: MemoryEstimate | ServingMemoryEstimate) -> list[str]:
 
 
 def _met(met: bool | None) -> list[str]:
-    return [] if met is None else ["limits of latency met" if met else "limits of latency missed"]
+    return [] if met is None else ["latency limits met" if met else "latency limits missed"]
 
 
 def _fits(fits: bool) -> str:

@@ -59,7 +59,11 @@ def training(
     if estimate.limits:
         decides += f", {figures.percent(estimate.limits[0].share)} of a step"
     framework = plan.workload.framework if isinstance(plan.workload, Training) else ""
-    layout = f"{'Best layout' if best or estimate.layout_chosen else 'Layout'}: {framework}, {layout_words(plan)}."
+    title = f"Best layout: {framework}," if best else f"Layout: {framework},"
+    if estimate.layout_chosen and not best:
+        # Another framework may be faster.
+        title = f"Best layout with {framework}:"
+    layout = f"{title} {layout_words(plan)}."
     values = _figures(estimate, bill, asked, _MOST_AGAIN if again else len(_ALWAYS))
     first, *names = values
     more = [values[name] for name in names if name not in elsewhere]

@@ -24,7 +24,7 @@ from planner.serving.results import ServingChoice, ServingMemoryEstimate
 _OTHERS = {"catalogue": "the catalogue", "deadline": "the deadline", "budget": "the budget",
            "device_hours": "the device-hours"}  # fmt: skip
 _OF_SERVING = {"kv_cache": "KV cache", "ttft_slo_ms": "time to first token",
-               "tpot_slo_ms": "time per output token", "latency": "the limits of latency"}  # fmt: skip
+               "tpot_slo_ms": "time per output token", "latency": "the latency limits"}  # fmt: skip
 
 
 # What each goal solves for is no setting.

@@ -93,7 +93,7 @@ def _fit(check: FitCheck, width: int) -> list[Block]:
     helps = remedies(check.remedies[:_MOST_REMEDIES], title) if check.tight or not check.fits else []
     return [
         fit_verdict(check),
-        *listed(check, ROOM, "What fits at most"),
+        *listed(check, ROOM, "The most that fits"),
         *(lead.slim(block, _MOST_REMEDIES, width) if isinstance(block, Table) else block for block in helps),
     ]
 

@@ -49,6 +49,10 @@ def verdict(estimate: ServingEstimate, e2e_limit_s: float | None, asked: Sequenc
     }
     names = [CALLED.get(name, name) for name in (path.rpartition(".")[2] for path in asked)]
     wished = [name for name in dict.fromkeys(names) if name in told]
+    if not too_slow:
+        # Of a limit that may not hold the warning has the figure.
+        doubtful = {f"{row.limit}_s" for row in estimate.slo if not row.sure}
+        told = {name: words for name, words in told.items() if name in wished or name not in doubtful}
     if too_slow or not {*wished, "fit"} & set(names):
         return Headline(head, not too_slow, f"{run}{', '.join(told.values())}.")
     fits = f"It fits: {memory_words(memory)}." if "fit" in names else head

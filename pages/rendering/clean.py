@@ -45,10 +45,16 @@ def one_line(text: object, width: int | None = None) -> str:
 
 
 def arguments_line(arguments: object, width: int | None = None) -> str:
-    """A tool's arguments in short: `model=llama-3.1-8b count=8`; nested values show only that they are there."""
+    """A tool's arguments in short: `model=llama-3.1-8b count=8`; nested values show only that they are there. What is
+    switched off or split over one device stands last."""
     if not isinstance(arguments, dict):
         return one_line(arguments, width)
-    return one_line(" ".join(f"{key}={_short(value)}" for key, value in arguments.items()), width)
+    rows = sorted(arguments.items(), key=lambda row: _is_plain(row[1]))
+    return one_line(" ".join(f"{key}={_short(value)}" for key, value in rows), width)
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or value is False or value == "none" or (type(value) is int and value in (0, 1))
 
 
 def _short(value: object) -> str:

@@ -180,7 +180,8 @@ def _beginning(
     for count in range(len(parts) - 1, 0 if not (title and between == "\n") else -1, -1):
         first, rest = between.join(parts[:count]), between.join(parts[count:])
         text = f"{title}{gap}{first}{end}".strip("\n")
-        if _lines(text) <= room and not any(text.count(mark) % 2 for mark in ("**", "`")):
+        whole = text.count("(") == text.count(")") and not any(text.count(mark) % 2 for mark in ("**", "`"))
+        if whole and _lines(text) <= room:
             return text, rest
     return None
 

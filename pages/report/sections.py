@@ -156,7 +156,7 @@ def costs(bill: CostEstimate | None, open_end: bool, told: Sequence[str] = ()) -
     """What the run costs; `told` are the doubts that stand elsewhere."""
     if bill is None:
         if open_end:
-            text = "The length of the run is not known: with dataset_tokens the report has its hours and cost."
+            text = "The length of the run is not known: give dataset_tokens for its hours and cost."
             yield Details("Cost", [Note("", [text])])
         return
     # An old price, a marketplace's, a term that is not filled: what the figures below rest on comes first.

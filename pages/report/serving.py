@@ -87,7 +87,7 @@ def _verdict(estimate: ServingEstimate, bill: CostEstimate | None, options: Sequ
     words = f"{speed}; first token after {first}, {seconds(latency.tpot_s)} per token"
     limits = limit_words(complete(estimate.plan).goal, bill)
     missed = " and ".join(row.limit.upper() for row in estimate.slo if not row.met)
-    head = {None: "Fits", True: "Keeps the limits of latency", False: f"Misses the limit of {missed}"}
+    head = {None: "Fits", True: "Meets the latency limits", False: f"Misses the limit of {missed}"}
     text = " ".join([*limits.broken, *limits.doubtful, f"{head[estimate.meets_slo]}: {words}.", *limits.kept])
     better = f"Better by its goal: {options[1].summary}, see Alternatives." if len(options) > 1 else ""
     good = estimate.meets_slo is not False and not limits.broken

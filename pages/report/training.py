@@ -145,12 +145,18 @@ def _alternatives(planned: Planned, layouts: Sequence[LayoutChoice]) -> list[Det
         return []
     this = choice(planned.estimates, planned.index)
     others = [row for row in layouts if not same_choice(row, this)]
-    return rivals([this, *others], columns, "This plan, and the fastest layouts of every framework that fit.")
+    return rivals([this, *others], columns, f"This plan, and the fastest layouts of {_tried(layouts)} that fit.")
+
+
+def _tried(layouts: Sequence[LayoutChoice]) -> str:
+    """A plan may name its framework."""
+    frameworks = {row.framework for row in layouts}
+    return "every framework" if len(frameworks) > 1 else frameworks.pop()
 
 
 def _all_layouts(layouts: Sequence[LayoutChoice], estimate: TrainingEstimate) -> list[Details]:
     why = notes("Why this layout", estimate.why)
-    rows = table(layouts[:_MOST_LAYOUTS], LAYOUTS, "Of every framework", strong=(0,))
+    rows = table(layouts[:_MOST_LAYOUTS], LAYOUTS, f"Of {_tried(layouts)}" if layouts else "", strong=(0,))
     return [Details("Layouts", [*why, *rows])] if rows or why else []
 
 

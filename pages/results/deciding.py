@@ -19,7 +19,7 @@ _SUBJECTS: dict[str, tuple[str, str]] = {
     "workload.compile": ("torch.compile", "{}"),
     "workload.attention": ("attention kernel", "{}"),
     "cluster.interconnect": ("network between nodes", "{}"),
-    "workload.concurrency": ("load", "{} clients at once"),
+    "workload.concurrency": ("load", "{} client{s} at once"),
     "workload.input_len": ("prompt length", "{} tokens"),
     "workload.output_len": ("answer length", "{} tokens"),
     "workload.weight_dtype": ("weight format", "{}"),
@@ -96,7 +96,7 @@ def _value(field: str, value: Any) -> str:
         return f"{figures.percent(value)} of each prompt cached" if value else "none"
     if field == "workload.compile":
         return "on" if value else "off"
-    return _SUBJECTS[field][1].format(_METHODS.get(value, figures.plain(value)))
+    return _SUBJECTS[field][1].format(_METHODS.get(value, figures.plain(value)), s="s" * (value != 1))
 
 
 def _other(row: Decisive) -> str:

@@ -73,7 +73,7 @@ def fit(result: FitCheck) -> list[Block]:
         fit_verdict(result),
         *plan_figures(result.plan),
         *memory(result.memory),
-        *listed(result, ROOM, "What fits at most"),
+        *listed(result, ROOM, "The most that fits"),
         *remedies(result.remedies[:_MOST_REMEDIES], room if result.fits else wish),
         Folded(
             [

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from knowledge.figures import amount, change
+from knowledge.figures import amount, between, change, with_interval
 from pages.blocks import Block, Folded, Headline, capitalised
 from pages.results.basis import notes, tail
 from pages.results.columns import Column, table
 from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation, Interval, NearestRun
-from planner.explain.text import arithmetic, ends, opened
+from planner.explain.text import arithmetic, ends, opened, share_words
 
 _MOST_DIFFERENCES = 4
 _OPERATORS: list[Column] = [("operator", "name"), ("pass", "phase"), "seconds", "share", ("bound by", "bound")]
@@ -22,7 +22,7 @@ def explain(result: Explanation) -> list[Block]:
     formula = f"Formula: {made.formula or made.name} ({made.source}; {made.code})"
     numbers = [f"In numbers: {text}"] if (text := arithmetic(made)) else []
     return [
-        Headline(f"{capitalised(result.name)}: {_value(result)}"),
+        Headline(f"{capitalised(result.name)}: {_value(result)}{share_words(result.figure, result.share)}"),
         *notes("", [formula, *numbers, *([result.note] if result.note else []), *_interval(result.interval)]),
         *table(made.terms, _TERMS, "Breakdown"),
         *notes("Breakdown of these", _in_turn(result, made)),
@@ -60,8 +60,7 @@ def _value(result: Explanation) -> str:
     value = amount(result.figure, result.unit, result.value)
     if result.low is None or result.high is None:
         return value
-    low, high = (amount(result.figure, result.unit, end) for end in (result.low, result.high))
-    return f"{value} (80 % interval {low} to {high})"
+    return with_interval(value, between(result.figure, result.low, result.high, result.value), "80 % interval ")
 
 
 def _interval(interval: Interval | None) -> list[str]:

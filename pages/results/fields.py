@@ -10,7 +10,7 @@ _NAMES = {
     "workload.concurrency": "users at once", "workload.input_len": "prompt tokens",
     "workload.output_len": "output tokens", "workload.request_rate": "requests/s",
     "workload.prefix_hit": "cached part of a prompt", "workload.tpot_slo_ms": "limit of the time per token (ms)",
-    "workload.ttft_slo_ms": "limit of the time to first token (ms)", "workload.slo_statistic": "limits of latency",
+    "workload.ttft_slo_ms": "limit of the time to first token (ms)", "workload.slo_statistic": "latency limits",
     "per_node": "devices per node",
 }  # fmt: skip
 # Parts of names as the field writes them.

@@ -259,7 +259,7 @@ def unpriced(result: CostEstimate) -> str:
     kind = kinds.get(result.price, "")
     lent = [row.flex_start_most_hours for row in result.by_provider if row.flex_start_most_hours is not None]
     if result.price == "flex_start" and lent:
-        return f"Flex-start machines are lent for {hours(max(lent))} at most"
+        return f"Flex-start machines can be had for {hours(max(lent))} at most"
     asked = Plan.model_validate(result.plan).goal.provider
     sellers = {row.provider for row in result.by_provider} or ({asked} if asked else set())
     return f"No {kind}price is known{f' at {sellers.pop()}' if len(sellers) == 1 else ' for this hardware'}"

@@ -20,10 +20,10 @@ _UNITS = {"_gib": "GiB", "_gb_per_s": "GB/s", "_us": "µs"}
 # What a field is called beside its value; else by its own name.
 _CALLED = {
     "seq_len": "{} tokens", "micro_batch": "micro-batch {}", "input_len": "{} tokens in", "output_len": "{} out",
-    "concurrency": "{} clients at once", "request_rate": "{} requests/s", "requests": "{} requests",
+    "concurrency": "{} client{s} at once", "request_rate": "{} requests/s", "requests": "{} request{s}",
     "speculative_tokens": "a draft of {} tokens", "ttft_slo_ms": "TTFT {} ms", "tpot_slo_ms": "TPOT {} ms",
     "max_context": "context {}", "max_batch": "batch {}", "objective": "{}", "deadline_h": "done in {} hours",
-    "budget_usd": "at most ${}", "provider": "at {}", "count": "{} devices", "weight_dtype": "{} weights",
+    "budget_usd": "at most ${}", "provider": "at {}", "count": "{} device{s}", "weight_dtype": "{} weights",
     "kv_dtype": "{} cache", "method": "{} fine-tuning", "framework": "{}", "engine": "{}", "stage": "{}",
     "precision": "{}", "optimizer": "{}", "model": "{}", "dataset_tokens": "{} tokens",
 }  # fmt: skip
@@ -123,7 +123,8 @@ def set_words(name: str, value: Any) -> str:
     if name == _LINKS:
         return f"PCIe at {value:g} GB/s" if isinstance(value, float) else str(value)
     counted = isinstance(value, int | float) and not isinstance(value, bool)
-    return _CALLED.get(name, f"{name.replace('_', ' ')} {{}}").format(count(value) if counted else plain(value))
+    words = _CALLED.get(name, f"{name.replace('_', ' ')} {{}}")
+    return words.format(count(value) if counted else plain(value), s="s" * (value != 1))
 
 
 def _plain(value: Any) -> str:

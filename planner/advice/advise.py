@@ -193,7 +193,7 @@ def _no_use(estimate: PlanEstimate, gain: Gain) -> str | None:
     if gain.gain < LEAST_GAIN:
         return f"{gain.objective} would be {percent(-gain.gain)} worse" if gain.gain < -0.0005 else "no gain"
     if isinstance(estimate, Served) and isinstance(other, Served) and estimate.meets_slo and not other.meets_slo:
-        return "a limit of latency would be missed"
+        return "a latency limit would be missed"
     return None
 
 

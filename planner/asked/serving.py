@@ -14,7 +14,7 @@ Statistic = Literal["mean", "p99"]
 
 
 class InferenceRequest(ServingRequest):
-    slo_statistic: Statistic = Field("mean", description="Whether limits of latency hold for the mean or the p99.")
+    slo_statistic: Statistic = Field("mean", description="Whether latency limits hold for the mean or the p99.")
     usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
 
 

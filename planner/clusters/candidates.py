@@ -370,7 +370,7 @@ def notes_of(price: Price | None, together: int, count: int, joined: bool) -> li
     elif old := old_words(price.price_date, today()):
         notes.append(f"the price {old}: {LOOK_UP}")
     if of_strangers(price.seller):
-        notes.append(f"a {price.seller} price: machines of others, which come and go")
+        notes.append(f"a {price.seller} price: other people's machines, which come and go")
     if by_device(price) and together > 1:
         asked = f"all {count} in one node" if together == count else f"{count} in nodes of {together}"
         notes.append(f"rented per device: ask for {asked}")

@@ -113,8 +113,19 @@ def _as_listed(options: Sequence[ClusterOption], option: ClusterOption | None) -
     """The same cluster as it stands among the options, whose layout may be another that files can say."""
     if option is None:
         return None
-    place = (option.accelerator, option.count, option.provider)
-    return next((each for each in options if (each.accelerator, each.count, each.provider) == place), option)
+    return next((each for each in options if _cluster(each) == _cluster(option)), option)
+
+
+def _cluster(option: ClusterOption) -> tuple[str, int, str | None]:
+    return option.accelerator, option.count, option.provider
+
+
+def _one_of_each(choices: Sequence[ClusterChoice]) -> list[ClusterChoice]:
+    """Of those that are one cluster laid out in several ways, the first."""
+    first: dict[tuple[str, int, str | None], ClusterChoice] = {}
+    for choice in choices:
+        first.setdefault(_cluster(choice.option), choice)
+    return list(first.values())
 
 
 def _named(choices: list[ClusterChoice]) -> list[ClusterChoice]:
@@ -180,7 +191,7 @@ def ranked(ask: Asked, sort: Sort, limit: int) -> Recommended:
         yield from _beyond(ask, candidates)
         yield from _behind(ask, candidates, ordered)
 
-    ordered = sorted(within, key=place)[:limit]
+    ordered = _one_of_each(sorted(within, key=place))[:limit]
     return Recommended(
         ask=ask,
         choices=ordered,
@@ -394,7 +405,7 @@ def _why(ask: Asked, options: list[ClusterOption], sort: Sort, result: Recommend
         return
     words = {"cost": "the least cost", "time": "the least time", "balanced": "the best balance of cost and time"}
     limits = ask.limit_names
-    able = f"keeps to the {' and the '.join(limits)}" if limits else "fits"
+    able = f"meets the {' and the '.join(limits)}" if limits else "fits"
     able += " and has launch files" if result.ahead else ""
     yield f"First is {described(options[0])}: {words[sort]} of what {able}."
     yield from result.told

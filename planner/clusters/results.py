@@ -167,7 +167,7 @@ class RecommendedCluster(Result):
     options: list[ClusterOption]
     rejected: list[ClusterRejected]
     sort: str
-    satisfied: bool = Field(description="Whether the options keep to budget, deadline and limits of latency.")
+    satisfied: bool = Field(description="Whether the options keep to budget, deadline and latency limits.")
     why: list[str]
     looser: list[LooserLimit] = Field(
         default_factory=list, description="Limits that decide: with twice as much of one another cluster comes first."

@@ -24,7 +24,7 @@ from planner.explain.results import (
 )
 from planner.explain.serving import serving_subject
 from planner.explain.subject import Spread, Subject
-from planner.explain.text import told
+from planner.explain.text import WHOLES, told
 from planner.explain.training import training_subject
 from planner.explain.words import ALIASES
 
@@ -59,6 +59,7 @@ def explain(request: ExplainRequest) -> Explanation:
         unit=first.unit,
         low=low,
         high=high,
+        share=_share(key, value, subject),
         formula=first.formula,
         symbol=first.symbol,
         source=first.source,
@@ -71,11 +72,16 @@ def explain(request: ExplainRequest) -> Explanation:
         collectives=_collectives(subject, key),
         interval=interval,
         nearest=nearest,
-        text=told(first, value, low, high, interval, nearest, in_turn),
+        text=told(first, value, (low, high), _share(key, value, subject), interval, nearest, in_turn),
         figures=_related(subject, key),
         warnings=subject.warnings,
         evidence=[row for row in subject.evidence if row.figure == ("memory" if _of_memory(key) else "time")],
     )
+
+
+def _share(key: str, value: float | bool | None, subject: Subject) -> float | None:
+    whole = subject.values.get(next((of for kind, of in WHOLES.items() if key.startswith(kind)), ""))
+    return value / whole if value and whole else None
 
 
 def _subject(asked: Plan, words: str, terms: CostTerms) -> Subject:

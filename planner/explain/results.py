@@ -111,6 +111,7 @@ class Explanation(Result):
     unit: str
     low: float | None = Field(description="Of the 80 % interval; null where there is none.")
     high: float | None
+    share: float | None = Field(description="Of the step or the memory that it is a part of; null for other figures.")
     formula: str
     symbol: str
     source: str

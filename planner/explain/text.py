@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from knowledge.figures import amount, percent
+from knowledge.figures import amount, between, percent, with_interval
 from planner.explain.results import ExplainedFigure, ExplainedTerm, Explanation, Interval, NearestRun
 
 _MOST_TERMS = 5
@@ -19,21 +19,24 @@ Figure = TypeVar("Figure", ExplainedFigure, Explanation)
 def told(
     explained: ExplainedFigure,
     value: float | bool | None,
-    low: float | None,
-    high: float | None,
+    held: tuple[float | None, float | None],
+    share: float | None,
     interval: Interval | None,
     nearest: Sequence[NearestRun],
     steps: Sequence[ExplainedFigure],
 ) -> str:
-    """Three to six lines; `steps` are the figures that its terms are made of in turn."""
+    """Three to six lines; `held` are the ends of its interval, `share` what it is of its whole, and `steps` the figures
+    that its terms are made of in turn."""
     made = opened(explained, steps)
     parts = _in_turn(made, steps)
     unit = explained.unit
     answer = "unbounded" if value is None else amount(explained.figure, unit, value)
     first = f"**{_capital(explained.name)}: {answer}**"
-    if low is not None and high is not None:
-        first += f" (80 % interval {amount(explained.figure, unit, low)} to {amount(explained.figure, unit, high)})"
-    first += _most_of_it(made)
+    low, high = held
+    if value is not None and low is not None and high is not None:
+        span = between(explained.figure, low, high, value)
+        first = f"**{_capital(explained.name)}: {answer}**{with_interval('', span, '80 % interval ')}"
+    first += share_words(explained.figure, share) + _most_of_it(made)
     note = f". {_capital(explained.note)}." if explained.note else ""
     lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`){note}"]
     if terms := arithmetic(made):
@@ -58,6 +61,17 @@ def told(
     if sure:
         lines.append(f"- {' '.join(sure)}")
     return "\n".join(lines)
+
+
+WHOLES = {"time.components.": "time.step_s", "memory.components.": "memory.per_device_bytes"}
+"""What the figures are a part of whose keys begin so."""
+
+
+def share_words(figure: str, share: float | None) -> str:
+    """', 5.0 % of a step'."""
+    if share is None:
+        return ""
+    return f", {percent(share)} of {'a step' if figure.startswith('time') else 'the memory per device'}"
 
 
 def _most_of_it(made: ExplainedFigure) -> str:
@@ -103,6 +117,7 @@ def arithmetic(explained: ExplainedFigure | Explanation, most_terms: int = _MOST
     if rule == "sum":
         # What is taken off stands behind what it is taken off from.
         ordered = sorted(terms, key=lambda term: (_sign(term) == "-", -abs(term.value)))
+        ordered = [term for term in ordered if term.value] or ordered
         shown = [f"{_sign(term)} {_amount(term, abs(term.value))} {term.what}" for term in ordered[:most_terms]]
         if rest := ordered[most_terms:]:
             left = sum(-term.value if term.enters == "-" else term.value for term in rest)

@@ -14,6 +14,7 @@ from planner.fit.frameworks import movable, other_ways
 from planner.limits.training import limit_of
 from planner.results import Remedy
 from planner.training.lightest import any_hosted, lightest
+from planner.training.memory import is_tight
 from planner.training.planned import Planned, varied
 
 # Pairs that are estimated, those of the largest savings first, and how many of those that fit are told.
@@ -69,12 +70,13 @@ def relaxations(planned: Planned) -> list[Remedy]:
 
 
 def _estimated(planned: Planned, change: Change, below: float | None = None) -> Remedy | None:
-    """The changed plan's figures; None where it is not valid, or not `below` the memory of the plan asked about."""
+    """The changed plan's figures; None where it is not valid, or not `below` the memory of the plan asked about, or
+    where that plan is tight and stays so."""
     other = planned.varied(change.patch)
     if other is None:
         return None
     size = float(other.estimates.memory.total[other.index])
-    if below is not None and size >= below:
+    if below is not None and (size >= below or (is_tight(planned) and is_tight(other))):
         return None
     return Remedy(
         patch=dict(change.patch),

@@ -30,7 +30,7 @@ def served_rating(plan: Plan, figures: Mapping[str, float], findings: Sequence[s
         raise PlanError(name, "is a figure of training", list(FIGURES))
     served = plan_serving(plan)
     if not served.fits:
-        raise PlanError("model", "has no room on these devices, so that no speed is expected", ["more devices"])
+        raise PlanError("model", "does not fit on these devices, so no speed is expected", ["more devices"])
     count, expected = served.job.machine.count, _expected(served, name)
     worth = {"tokens_per_s": value, "tokens_per_s_per_device": value * count}
     measured = worth.get(name) or expected.usual * latency_of(served).tpot_s / value
@@ -50,7 +50,7 @@ def served_rating(plan: Plan, figures: Mapping[str, float], findings: Sequence[s
         percentile=percentile,
         alike=alike,
         reached_by="",
-        causes=_causes(plan, served, ratio) if verdict == "low" else [],
+        causes=_causes(plan, served, name, ratio) if verdict == "low" else [],
         gains=_gains(plan, measured),
         findings=list(findings),
         warnings=warnings_of(served),
@@ -86,16 +86,16 @@ def _percentile(plan: Plan, served: Served, ratio: float) -> tuple[float | None,
     return percentile_of(ratio, ratios)
 
 
-def _causes(plan: Plan, served: Served, ratio: float) -> list[LikelyCause]:
-    """Settings that nobody named and whose estimate is near to what was measured, the nearest first."""
+def _causes(plan: Plan, served: Served, figure: str, ratio: float) -> list[LikelyCause]:
+    """Settings that nobody named and whose estimate of that figure is near to what was measured, the nearest first."""
     causes: list[LikelyCause] = []
-    usual = throughput_of(served).output_tokens_per_s
+    usual = _expected(served, figure).usual
     for what, patch in _suspects(plan, served):
         try:
             other = plan_serving(served.plan.patch(patch))
         except PlanError:
             continue
-        explained = throughput_of(other).output_tokens_per_s
+        explained = _expected(other, figure).usual
         if other.fits and reads(other.job) and explained < usual:
             gain = usual / explained - 1.0
             causes.append(LikelyCause(what=what, patch=patch, explained_tokens_per_s=explained, gain=gain))

@@ -42,7 +42,7 @@ def _not_looked_at(plan: Plan, timed: bool) -> list[str]:
         "the device-hours": plan.goal.budget_device_hours if not timed else None,
     }  # fmt: skip
     named = [name for name, value in wanted.items() if value]
-    text = f"not looked at: {' and '.join(named)}; a run at this limit may take longer or cost more"
+    text = f"not checked: {' and '.join(named)}; a run at this limit may take longer or cost more"
     return [text] if named else []
 
 

@@ -322,7 +322,7 @@ def _fewest_devices(plan: Plan) -> _Furthest:
     if before is None:
         why = "it fits on a single device"
         return _Furthest(plan_at, value, 1, None, "range", why, probes, seen=seen)
-    by, why = "latency", f"on {before.value} devices it fits, but the limits of latency are missed"
+    by, why = "latency", f"on {before.value} devices it fits, but the latency limits are missed"
     if before.why is not None:
         by, why = "layout", before.why
     elif before.per_device_bytes and not rooms.usual(before.value).fits:

@@ -222,7 +222,7 @@ def doubts_of(
     doubts = apart(row, devices)
     if of_strangers(row.seller):
         doubts.append(
-            f"{row.provider} {row.instance} is a {row.seller} price: machines of others, which come and go; "
+            f"{row.provider} {row.instance} is a {row.seller} price: other people's machines, which come and go; "
             "clouds are not compared with it"
         )
     if whole := whole_term_usd(row, kind, hours):

@@ -28,7 +28,7 @@ _KINDS: dict[PriceKind, str] = {
     "flex_start": "a queue before it starts",
     "reserved": "rented for the whole term",
     "reserved_3y": "rented for three years",
-    "community": "machines of others, that come and go",
+    "community": "other people's machines, which come and go",
 }
 _TIMES_DEVICES = (2, 4, 8)
 _OTHER_DEVICES = 3

@@ -123,6 +123,10 @@ def list_catalogue(request: CatalogueQuestion) -> CatalogueList:
     )
 
 
+# Years between two generations of accelerators: an assumption (A100 2020, H100 2022, B200 2024).
+_GENERATION_YEARS = 2.0
+
+
 def newest_and_most_used_first(rows: Sequence[ModelFacts]) -> list[ModelFacts]:
     """The models of one's own, then by the year of release, and of a year those first that most providers serve."""
     own = own_models()
@@ -146,9 +150,16 @@ def api_usd(model: str) -> float | None:
 
 
 def most_offered_first(rows: Sequence[Accelerator]) -> list[Accelerator]:
-    """The devices of one's own, then those that most providers rent out, the newer before the older."""
+    """The devices of one's own, then the newest and most used: by the providers that rent them out, who count half for
+    each generation that a device is older than the newest."""
     own, providers = own_accelerators(), price_book.providers_by_device()
-    return sorted(rows, key=lambda row: (row.id in own, len(providers.get(row.id, ())), row.year or 0), reverse=True)
+    newest = max((row.year or 0 for row in rows), default=0)
+
+    def rank(row: Accelerator) -> tuple[bool, float, int]:
+        offers, year = 1 + len(providers.get(row.id, ())), row.year or 0
+        return row.id in own, offers * 0.5 ** ((newest - year) / _GENERATION_YEARS), year
+
+    return sorted(rows, key=rank, reverse=True)
 
 
 def best_known_first(offers: Sequence[Price]) -> list[Price]:

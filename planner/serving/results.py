@@ -120,7 +120,7 @@ class ServingEstimate(Warned):
         description="reading weights, reading the KV cache, compute, communication, host, prompts or KV cache."
     )
     limits: list[TimeLimit] = Field(description="What a step waits for, the most first.")
-    meets_slo: bool | None = Field(description="Null where no limit of latency was set.")
+    meets_slo: bool | None = Field(description="Null where no latency limit was set.")
     slo: list[LatencyLimit]
     cost: ServingCost | None = Field(description="Null where no price is known.")
     decides: list[Decisive] = Field(
@@ -188,7 +188,7 @@ class BestServing(Warned):
     rejected: list[ServingRejected] = Field(description="The best with another value of each field, and why it lost.")
     by_accelerator: list[ServingChoice] = Field(description="The best of each accelerator, the best first.")
     candidates: int = Field(description="Deployments and loads that were estimated.")
-    feasible: int = Field(description="Those that fit and meet the limits of latency.")
+    feasible: int = Field(description="Those that fit and meet the latency limits.")
     skipped: list[str] = Field(description="What was not estimated, and why.")
     seconds: float
     warnings: list[str]

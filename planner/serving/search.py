@@ -66,7 +66,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
     chosen = settled(plan, pool, best, slo, usd_per_device, _changes(pool, best, request, goal, open_load))
     allowed = feasible(pool, slo)
     cheap = -pool.usd_per_million
-    reason = "as many as the limits of latency allow" if slo.limits_any else f"the best load for the goal of {goal}"
+    reason = "as many as the latency limits allow" if slo.limits_any else f"the best load for the goal of {goal}"
     more = [("workload.concurrency", chosen.job.inference.concurrency, reason)] if open_load else []
     return BestServing(
         plan=chosen.complete_plan,

@@ -69,7 +69,7 @@ def _on_the_host(served: Served) -> str:
     (host,) = served.plan.cluster.beside or ("",)
     whole = layers - (held.device_layers or layers)
     what = f"{whole} of {layers} layers" if whole else f"the experts of {held.host_experts} of {layers} layers"
-    return f"{what} are in host memory, beside a {find_accelerator(host).value.name}, as cards have no room for them"
+    return f"{what} are in host memory, beside a {find_accelerator(host).value.name}, as they do not fit on the cards"
 
 
 def _rate(served: Served) -> list[str]:
@@ -108,7 +108,7 @@ def _latency(served: Served) -> list[str]:
             texts.append(f"{what} is {seconds(row.value_s)}, {over} over the limit of {seconds(row.limit_s)}")
         elif not row.sure:
             value, limit = seconds(row.value_s), seconds(row.limit_s)
-            texts.append(f"{what} {value} (limit {limit}): met, but not at the upper end of the interval")
+            texts.append(f"{what} is {value}, but may exceed its limit of {limit}")
     return texts
 
 

@@ -86,7 +86,7 @@ def _is_disturbed(job: Job, run_h: float, terms: FailureTerms) -> bool:
 def _expected(job: Job, run_h: float, usual: Disturbance) -> goodput.ElapsedTime:
     elapsed = goodput.goodput(run_h, usual)
     if elapsed is None:
-        problem = f"of {job.machine.count} devices come faster than the run gets on: give your own rate"
+        problem = f"of {job.machine.count} devices come faster than the run advances: give your own rate"
         raise PlanError("device_hours_between_failures", problem, ["30000", "100000"])
     return elapsed
 

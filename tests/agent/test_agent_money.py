@@ -182,7 +182,7 @@ def test_machines_of_strangers_are_asked_for_in_words_and_doubted_first() -> Non
     assert turn.calls[-1].arguments["price"] == "community"
     first = turn.answer.splitlines()[0]
     assert "at RunPod" in first
-    assert first.index("nothing joins them") < first.index("machines of others")
+    assert first.index("nothing joins them") < first.index("other people's machines")
 
 
 @pytest.mark.parametrize(

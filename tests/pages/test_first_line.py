@@ -36,7 +36,7 @@ def estimate() -> TrainingEstimate:
         (["throughput.mfu", "time"], r"\d+ % MFU: "),
         (["time.step_s"], r"[\d.]+ s \([\d.]+–[\d.]+\) per step: "),
         (["run"], r"[\d.]+ hours \([\d.]+–[\d.]+\): "),
-        (["layout"], "Best layout: "),
+        (["layout"], r"Best layout with \w+: "),
         (["faster", "why"], r"Bottleneck: \w+, \d+ % of a step: "),
         (["fit", "throughput.mfu"], "It fits"),
         ([], "It fits: "),

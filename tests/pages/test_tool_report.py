@@ -133,7 +133,7 @@ def test_serving_page_says_what_the_tools_say() -> None:
     estimate = find("estimate_inference")(SERVING)
     assert figures.seconds(estimate["latency"]["tpot_s"]) in page
     assert figures.rate(estimate["throughput"]["output_tokens_per_s"]) in page
-    assert "limits of latency" in found["verdict"]
+    assert "latency limits" in found["verdict"]
     assert "Load" in found["sections"]
 
 

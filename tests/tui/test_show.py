@@ -97,6 +97,8 @@ def test_arguments_are_short() -> None:
         (figures.label("no_figure"), "no figure"),
         (figures.better("step_s"), "lower"),
         (figures.between("step_s", 11, 13.5), "11.00–13.50 s"),
+        (figures.between("step_s", 525, 780, 642), "8.8–13.0 min"),
+        (figures.between("step_s", 60.34, 197, 109), "60–197 s"),
         (figures.between("usd", 1, 1), ""),
         (figures.held(ESTIMATE.time, "step_s"), "12.34 s (11.00–13.50)"),
     ],

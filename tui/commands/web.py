@@ -112,7 +112,9 @@ def _serve(host: str, port: int, command: str, shown: str, gate: Gate) -> None:
     class Ours(Server):
         async def _make_app(self) -> web.Application:
             app = await super()._make_app()
-            app.add_routes([web.get(f"{SOCKET}/{{token}}", self.handle_websocket)])
+            app.add_routes([
+                web.get(f"{SOCKET}/{{token}}", self.handle_websocket), web.get("/favicon.ico", _nothing),
+            ])  # fmt: skip
             app.middlewares.append(ours)
             app.on_response_prepare.append(_dress)
             return app
@@ -127,6 +129,11 @@ def _serve(host: str, port: int, command: str, shown: str, gate: Gate) -> None:
 
     asyncio.set_event_loop(asyncio.new_event_loop())
     Ours(command, host, port, title="Shardwise", public_url=shown, templates_path=PAGE).serve()
+
+
+async def _nothing(_: web.Request) -> web.Response:
+    """The page names its icon itself, which some browsers do not wait for."""
+    return web.Response(status=204)
 
 
 async def _dress(_: web.Request, answer: web.StreamResponse) -> None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from knowledge.figures import usd
 from pages.blocks import Block
 from pages.results.facts import beside
 from pages.results.of_results import blocks_of
@@ -24,7 +25,7 @@ _MOST = 500
 COLUMNS = (
     text("ID", "id"),
     figure("usable_bytes"),
-    figure("usd_per_device_hour"),
+    Column("FROM/HOUR", lambda row: row.usd_per_device_hour, usd, right=True),
     Column("YEAR", lambda row: row.year, str, right=True),
     figure("bf16_tflops"),
     figure("memory_bandwidth_bytes_per_s"),

@@ -1,8 +1,8 @@
 """A table of short texts with a cursor: drawn line by line, so that hundreds of rows change within a key press.
 
 The first line holds the columns' titles. Words give way so that all columns are in sight; where that is not enough, the
-first column stays and the others, each whole or not at all, are scrolled sideways, as ‹ and › at the ends of the first
-line say.
+first column stays and the others are scrolled sideways, as ‹ and › at the ends of the first line say; numbers are in
+sight whole or not at all.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _MORE = 2
 _STEP = 8
 # Words are not cut shorter than that; those of the first column say which row it is.
 _LEAST, _LEAST_FIRST = 18, 28
+# Of the column that is last in sight, where others are not.
+_LEAST_LAST = 10
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,20 @@ def within(heads: Sequence[Head], room: int) -> Sequence[Head]:
         taken = min(max(widths[place] - (_LEAST if place else _LEAST_FIRST), 0), over)
         widths[place] -= taken
         over -= taken
+    if over > 0:
+        _cut_at_the_edge(heads, widths, room - _MORE)
     return [replace(head, width=width) for head, width in zip(heads, widths, strict=True)]
+
+
+def _cut_at_the_edge(heads: Sequence[Head], widths: list[int], room: int) -> None:
+    """Words that stand across the edge give way once more: a part of them says more than a blank."""
+    start = 0
+    for place, width in enumerate(widths):
+        if start + width > room:
+            if not heads[place].right and room - start >= _LEAST_LAST:
+                widths[place] = room - start
+            return
+        start += width + _GAP
 
 
 def whole(texts: Sequence[str], left: int, room: int) -> list[str]:

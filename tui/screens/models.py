@@ -21,19 +21,16 @@ from tui.screens.table_screen import TableScreen
 
 Data = Mapping[str, Any]
 _MOST = 500
-
-
-def _per_million(usd: float) -> str:
-    return f"{figures.shown('usd_per_million_output_tokens', usd)}/1M"
+_MONTH = len("2026-06")
 
 
 COLUMNS = (
     Column("MODEL", lambda row: row.id, str),
     figure("parameters"),
+    Column("RELEASED", lambda row: row.released, lambda day: day[:_MONTH], right=True),
+    Column("API/1M", lambda row: row.usd_per_million_output_tokens, figures.usd, right=True),
     figure("active_parameters"),
     figure("context_tokens"),
-    text("RELEASED", "released"),
-    Column("API FROM", lambda row: row.usd_per_million_output_tokens, _per_million, right=True),
     Column("PROVIDERS", lambda row: row.api_providers or None, str, right=True),
     text("FAMILY", "family"),
 )

@@ -17,7 +17,7 @@ from agent.store import KeptTurn
 from pages.rendering.clean import clean, one_line
 from tui.widgets.approval import ApprovalCard
 from tui.widgets.ground import Ground, ground
-from tui.widgets.messages import Answer, Notice, Question
+from tui.widgets.messages import Answer, Notice, Question, Queued
 from tui.widgets.thinking import Thinking
 from tui.widgets.tool_card import ToolCard
 from tui.widgets.welcome import Welcome
@@ -52,9 +52,12 @@ class Conversation(VerticalScroll, can_focus=False):
         return ground(self, crop)
 
     async def add(self, widget: Widget) -> None:
-        """At the end; what goes on stays the last."""
+        """At the end; what goes on stays the last, and behind it what waits for its turn."""
         await self.query(Welcome).remove()
-        await self.turns.mount(widget, before=self.thinking)
+        await self.turns.mount(widget, before=self.thinking or self._waiting())
+
+    def _waiting(self) -> Queued | None:
+        return next(iter(self.query(Queued)), None)
 
     async def ask(self, question: str) -> None:
         await self.add(Question(question))
@@ -67,7 +70,7 @@ class Conversation(VerticalScroll, can_focus=False):
         """Something is worked on, which the end of the conversation says until there is a word of it."""
         await self.rest()
         self.thinking = Thinking()
-        await self.turns.mount(self.thinking)
+        await self.turns.mount(self.thinking, before=self._waiting())
 
     async def rest(self) -> None:
         thinking, self.thinking = self.thinking, None

@@ -39,7 +39,7 @@ def _certainty(estimate: TrainingEstimate | ServingEstimate) -> str:
         ends = f"a step of {figures.held(estimate.time, 'step_s')}, {memory} per device"
     rows = "\n".join(f"- {_short(row.basis)}" for row in estimate.evidence[:_MOST_EVIDENCE])
     rests = f"\n\nEvidence:\n\n{rows}" if rows else ""
-    return f"Of ten runs like this about **eight lie within the intervals**: {ends}.{rests}"
+    return f"About **eight in ten runs** like this lie within the intervals: {ends}.{rests}"
 
 
 def _short(basis: str) -> str:
@@ -83,6 +83,5 @@ def _assumed(estimate: TrainingEstimate | ServingEstimate) -> str:
         return "Nothing was assumed: you gave every value."
     more = f"\n- and {len(taken) - _MOST} more (`--why`)" if len(taken) > _MOST else ""
     rows = "\n".join(f"- {text}" for text in taken[:_MOST])
-    return (
-        f"Assumed, as you did not say; give another value for any of them and I will work it out again:\n\n{rows}{more}"
-    )
+    asks = "You did not say, so I assumed; give another value for any of these and I will work it out again:"
+    return f"{asks}\n\n{rows}{more}"

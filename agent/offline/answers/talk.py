@@ -126,7 +126,7 @@ _TOLD = (
     ("workload.weight_dtype", "{} weights"),
     ("workload.input_len", "{} tokens in"),
     ("workload.output_len", "{} tokens out"),
-    ("workload.concurrency", "{} clients at once"),
+    ("workload.concurrency", "{} client{s} at once"),
     ("workload.request_rate", "{} requests/s"),
     ("workload.seq_len", "sequences of {} tokens"),
 )
@@ -144,7 +144,9 @@ def _understood(plan: Mapping[str, Any]) -> str:
     elif count:
         parts.append(f"{count} devices")
     values = [(label, get(plan, path)) for path, label in _TOLD]
-    parts += [label.format(_STAGES.get(value, figures.plain(value))) for label, value in values if value]
+    parts += [
+        label.format(_STAGES.get(value, figures.plain(value)), s="s" * (value != 1)) for label, value in values if value
+    ]
     if tokens := get(plan, "workload.dataset_tokens"):
         parts.append(f"{_short(tokens)} tokens")
     for path, words in (("goal.budget_usd", "a budget of"), ("goal.credits_usd", "credits of")):

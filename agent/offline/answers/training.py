@@ -37,7 +37,7 @@ from pages.answers import (
 )
 from pages.answers.asked import with_named
 from pages.answers.plan import complete, kind_words
-from pages.blocks import Aside, Block, Folded, Headline, Prose
+from pages.blocks import NO_FILES, Aside, Block, Folded, Headline, Prose
 from pages.results import deciding
 from planner.money.results import CostEstimate
 from planner.partial import get, knows_length
@@ -218,9 +218,20 @@ def files_made(outcomes: list[Outcome], intents: set[str], withheld: bool) -> li
 
 
 def with_files(blocks: list[Block], made: list[Block]) -> list[Block]:
-    """An answer with what became of the files that it was asked for: that there are none comes first."""
-    refused = [block for block in made if isinstance(block, Headline)]
-    return [*refused, *blocks, *(block for block in made if block not in refused)]
+    """An answer with what became of the files that it was asked for: that there are none comes first, and so do those
+    that are written of a run that nothing hurts; else they follow the verdict on it."""
+    hurts = [block for block in made if isinstance(block, Headline) and not _is_good(block)]
+    told = [block for block in made if block not in hurts]
+    if hurts and isinstance(blocks[0], Headline):
+        # That no files can be had was said of the run, too.
+        blocks = [replace(blocks[0], text=NO_FILES.sub("", blocks[0].text) or blocks[0].text), *blocks[1:]]
+    if all(map(_is_good, [*blocks[:1], *told[:1]])):
+        return [*hurts, *told, *blocks]
+    return [*hurts, *blocks[:1], *told, *blocks[1:]]
+
+
+def _is_good(block: Block) -> bool:
+    return isinstance(block, Headline) and block.good is True and not block.beware
 
 
 def failures(outcomes: list[Outcome]) -> list[Block]:

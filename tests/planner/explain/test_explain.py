@@ -13,6 +13,7 @@ from pace import within
 from samples import examples
 
 from estimator.errors import PlanError
+from knowledge import figures
 from knowledge.figure_facts import figure, find_figure, known_figure
 from planner.explain.cost import flattened
 from planner.explain.explain import ExplainRequest, _explained, _subject
@@ -345,6 +346,15 @@ def test_the_text_has_the_figures_and_few_lines() -> None:
         assert 3 <= len(lines) <= 8
         assert found["nearest"][0]["id"] in found["text"]
         assert found["formula"] in found["text"]
+
+
+def test_a_part_says_what_it_is_of_its_whole() -> None:
+    plan = TRAINING["dense"]
+    for said, whole in (("time.components.backward", "step time"), ("memory.components.weights", "memory per device")):
+        part, of = (call("explain", {**plan, "figure": name}) for name in (said, whole))
+        assert part["share"] == pytest.approx(part["value"] / of["value"])
+        assert f"{figures.percent(part['share'])} of " in part["text"].splitlines()[0]
+        assert of["share"] is None
 
 
 def test_every_described_figure_reads_well() -> None:

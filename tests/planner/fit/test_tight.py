@@ -6,9 +6,12 @@ import pytest
 
 from pages.answers import lead
 from pages.blocks import Headline
+from planner.fit.training import fit_of
 from planner.requests import parsed
 from planner.results import TrainingEstimate
 from planner.training.estimate import EstimateRequest, estimate_training
+from planner.training.memory import is_tight
+from planner.training.planned import plan_training
 
 PLAN = {
     "model": "llama-3-8b", "accelerator": "h100-sxm", "count": 8, "dp": 8,
@@ -38,3 +41,14 @@ def test_tight_is_a_fit_with_less_than_three_percent_free(free: float):
     assert head.tone == (
         "bad" if not found.memory.fits else "beware" if found.memory.tight or found.warnings else "good"
     )
+
+
+def test_what_is_offered_of_a_tight_plan_leaves_it_not_tight():
+    high_gib = estimated(1.0).memory.high_bytes / 2**30
+    tight = PLAN | {"overrides": {"usable_gib": high_gib / 0.985}}
+    check = fit_of(parsed(EstimateRequest, tight).to_plan())
+    assert check.tight
+    assert check.remedies
+    for remedy in check.remedies:
+        changed = parsed(EstimateRequest, tight).to_plan().patch(remedy.patch)
+        assert not is_tight(plan_training(changed)), remedy.what

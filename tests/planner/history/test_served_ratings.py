@@ -60,7 +60,7 @@ def test_what_was_otherwise_is_found() -> None:
 def test_what_cannot_be_rated_is_said() -> None:
     with pytest.raises(PlanError, match="figure of training"):
         rate(SERVER, mfu=0.4)
-    with pytest.raises(PlanError, match="no room"):
+    with pytest.raises(PlanError, match="does not fit"):
         rate(SERVER | {"count": 1}, tokens_per_s=100.0)
     with pytest.raises(PlanError, match="figure of serving"):
         rate({"model": "meta-llama/Llama-3.1-8B", "accelerator": "h100-sxm"}, tpot_s=0.03)

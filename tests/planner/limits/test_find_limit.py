@@ -214,7 +214,7 @@ def test_the_largest_model_is_done_by_the_deadline() -> None:
     assert call("estimate_training", run | {"model": found["value"]})["run"]["hours"] <= 240
     assert call("find_limit", asked)["parameters"] > found["parameters"]
     tuned = {"goal": "model", "accelerator": "h100-sxm", "count": 8, "family": "llama", "deadline_h": 48}
-    assert "not looked at: the deadline" in call("find_limit", tuned)["warnings"][0]
+    assert "not checked: the deadline" in call("find_limit", tuned)["warnings"][0]
     with pytest.raises(PlanError, match="too short for every model"):
         call("find_limit", asked | {"deadline_h": 0.01})
 

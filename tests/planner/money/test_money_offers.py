@@ -59,7 +59,7 @@ def test_machines_of_strangers_are_taken_only_where_they_are_asked_for() -> None
     assert bill.usd_per_hour == hour[1]
     community = estimate_cost(_asked(price="community"))
     assert community.usd == least
-    assert any("machines of others" in text for text in community.warnings)
+    assert any("other people's machines" in text for text in community.warnings)
 
 
 @pytest.mark.parametrize("kind", ["on_demand", "spot", "flex_start", "reserved", "reserved_3y", "community"])

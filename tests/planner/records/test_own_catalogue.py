@@ -235,6 +235,7 @@ def test_catalogues_start_with_what_is_newest_and_most_used() -> None:
     assert ranks == sorted(ranks, reverse=True)
     assert ranks[0][1] > 5
     hardware = [row["id"] for row in call("list_catalogue", {"kind": "hardware", "limit": 500})["hardware"]]
+    assert hardware.index("b300-sxm") < hardware.index("a100-sxm-80gb") < hardware.index("v100-sxm-16gb")
     prices = [row for row in call("list_catalogue", {"kind": "prices", "limit": 500})["prices"] if not row["own"]]
     places = [hardware.index(row["accelerator"]) for row in prices]
     assert places == sorted(places)

@@ -75,7 +75,7 @@ def test_a_deadline_is_one_by_the_clock() -> None:
 
 
 def test_a_run_that_would_never_end_is_refused() -> None:
-    with pytest.raises(PlanError, match="faster than the run gets on") as error:
+    with pytest.raises(PlanError, match="faster than the run advances") as error:
         bill_of(_plan(256, 1e12), CostTerms.model_validate({"device_hours_between_failures": 0.5}))
     assert error.value.field == "device_hours_between_failures"
 
