@@ -480,6 +480,8 @@ class _SearchRequest(_PlanRequest, total=False):
 class _LimitRequest(_EitherRequest, total=False):
     family: str | None
     """For goal model: a family such as llama or qwen2.5, or any; else that of the plan's model."""
+    slo_statistic: Literal['mean', 'p99']
+    """Of serving: whether limits hold for the mean or the p99."""
 
 class _SweepRequest(_EitherRequest, total=False):
     second_field: str | None

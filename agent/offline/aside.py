@@ -19,6 +19,7 @@ from estimator.money.ownership import HOURS_PER_YEAR
 from estimator.plan.schema import merge
 from knowledge.machines.catalogue import find_accelerator
 from pages.blocks import offered
+from planner.asked.owning import OwningTerms
 from planner.partial import get
 from planner.requests import ALL_PATHS
 from tools.registry import Tool
@@ -28,8 +29,8 @@ _NAME = "offline"
 _FACTS = {"describe_model": ("models", "model"), "describe_hardware": ("accelerators", "accelerator")}
 # Tools that keep or show a plan: without one there is nothing to keep.
 _OF_A_PLAN = ("save_scenario", "render_scenario", "report", "render_report", "preview_report")
-# What electricity costs, and where hardware is.
-_WHERE = ("usd_per_kwh", "region")
+# What hardware of one's own costs, and where it is.
+_WHERE = (*(name for name in OwningTerms.model_fields if name != "utilisation"), "region")
 _NOTHING = "none"
 _LIMITS = {"budget_usd", "deadline_h"}
 _SAID = {"thanks": talk.WELCOME, "help": talk.HELP, "out_of_scope": talk.OUT_OF_SCOPE}

@@ -10,7 +10,8 @@ about one change), `last` (tool and own arguments, where one tool alone answered
 Plan holds), `pricing`. Of the answers: `fewest` and `largest`, `offers` (clusters that were recommended or options
 that were compared, as patches), `best` (the place of the best), `found` (it is what the answer before was about),
 `spoken` (models and devices whose facts were asked for, by argument), `saved` (names of scenarios), `alternatives`
-(values that were set side by side), `usual` (devices that were taken since none were named).
+(values that were set side by side), `usual` (devices that were taken since none were named), `site` (where jobs run,
+for files).
 `turn` is what the current turn works on, `reading` the form that it was read into.
 """
 
@@ -31,6 +32,7 @@ from agent.offline.calls.wishes import REPEATED, SEARCHES_HARDWARE, settles
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import BESIDE, Edit, Need, Reading
 from agent.offline.kind import serves, switched
+from agent.offline.language.own.files import SITE, site_of
 from agent.offline.options import changed, label, over_of
 from agent.offline.patching import Before, Patched, patched
 from agent.offline.question import TurnQuestion, asked, limits
@@ -49,7 +51,7 @@ from agent.offline.work import common, first_lines, ranked_on_demand, with_more_
 from agent.wire import thought
 from estimator.plan.schema import merge
 from pages.blocks import offered
-from planner.partial import get, is_serving
+from planner.partial import DATA_SIZES, get, is_serving
 from planner.requests import ALL_PATHS
 
 NAME = "offline"
@@ -57,13 +59,17 @@ _MOST_PLANS = 20
 _FLAT = {path: name for name, path in ALL_PATHS.items()}
 _DEVICE_HOURS = "goal.budget_device_hours"
 _KEPT_WHEN_NEW = ("plans", "saved")
-_KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused")
+_KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused", "site")
 # What no Plan holds and a deployment is asked for with.
 _LIMITS = ("slo_statistic", "e2e_limit_s", "usd_per_million")
 # Prices of the price book, not the person's own.
 _LISTED = ("spot", "reserved", "on_demand")
 # What a cluster that is taken brings beside its devices.
 _OF_A_CLUSTER = ("goal.provider", "workload.framework")
+# What is best stays so for more data, and within limits of time and money.
+_LEAVE_IT = frozenset({*DATA_SIZES, "sample_tokens", "epochs", "deadline_h", "budget_usd"})
+# What a layout is chosen for.
+_BRINGS_ITS_OWN = ("accelerator", "model", "framework")
 _CLUSTER = ("cluster.accelerator", "cluster.count", "cluster.per_node")
 _OWN_PRICES = ("usd_per_device_hour", "usd_per_node_hour")
 # What a turn asked, and said beside the plan: it goes with the plan that the turn had in mind.
@@ -210,7 +216,7 @@ def _base(plan: Mapping[str, Any], topic: dict[str, Any], reading: Reading) -> _
         return _Base(here, topic, hypothetical)
     # 'Plus gradient checkpointing' is beside what was supposed.
     goes_on = hypothetical or not reading.edits or reading.act not in _SETTLES or _goes_on_asking(reading)
-    goes_on |= "also" in to
+    goes_on |= "also" in to or {edit.field for edit in reading.edits} <= _LEAVE_IT
     if supposed and (goes_on or not plan) and not _is_of_what_is(reading, plan, supposed):
         return _Base(merge(supposed, {}), topic, goes_on)
     return _Base(here, topic, hypothetical)
@@ -261,8 +267,9 @@ def _of_kind(turn: Turn, base: _Base, reading: Reading) -> tuple[dict[str, Any],
 
 
 def _without_taken(plan: dict[str, Any], topic: dict[str, Any], reading: Reading) -> dict[str, Any]:
-    """The plan without what came with an offer, once another device or model is named, or the best is looked for."""
-    elsewhere = reading.values("accelerator") or reading.values("model") or {"layout", "best"} & set(reading.focus)
+    """The plan without what came with an offer, once another device, model or program is named, or the best is looked
+    for."""
+    elsewhere = any(map(reading.values, _BRINGS_ITS_OWN)) or {"layout", "best"} & set(reading.focus)
     if not (elsewhere and topic.get("taken")):
         return plan
     brought = topic.pop("taken")
@@ -348,15 +355,15 @@ def _offered(
     refused = topic.get("refused", {}).get("accelerator", [])
     offers = [offer for offer in _offers(topic) if offer.get("cluster.accelerator") not in refused]
     taken = [reference.place for reference in reading.refs if reference.to == "offer"]
-    place = taken[0] if taken and taken[0] is not None else _named_offer(reading, offers, bool(taken))
+    place = taken[0] if taken else None
     open_again = question.wish is not None and question.wish[0] in REPEATED and not taken
     if not offers or open_again or reading.options:
         return {}
     offer = _offer_at(topic, offers, place)
     lacks = any(path in offer and get(plan, path) is None for path in ("model", "cluster.accelerator"))
-    # What a search found is what is asked about next, unless it is to look again.
+    # What a search found is what is asked about next, unless it is to look again or something else is run.
     searches = {"best", "size", "cheaper"} & set(question.intents) or question.choices
-    stands = topic.get("found") and not (reading.edits or searches)
+    stands = topic.get("found") and not ({edit.field for edit in reading.edits} - _LEAVE_IT or searches)
     if not (taken or lacks or stands or place is not None):
         return {}
     # Files are for a program of their own, and what is named now goes before.
@@ -371,18 +378,6 @@ def _apart(reading: Reading) -> list[Edit]:
     sets = [edit for edit in reading.edits if edit.op == "set"]
     machines = [edit.span for edit in sets if edit.field == "accelerator"]
     return [edit for edit in sets if edit.field == "accelerator" or edit.span not in machines]
-
-
-def _named_offer(reading: Reading, offers: Sequence[Mapping[str, Any]], taken: bool) -> int | None:
-    """The one of the options before that a turn names by its device or its model, or by whatever it sets where one is
-    taken: 'take the v6e', 'go with fsdp2'."""
-    sets = [edit for edit in _apart(reading) if taken or edit.field in ("model", "accelerator")]
-    named = {ALL_PATHS.get(edit.field, edit.field): edit.value for edit in sets}
-    named = {path: value for path, value in named.items() if any(path in offer for offer in offers)}
-    places = [
-        place for place, offer in enumerate(offers) if all(offer.get(path) == value for path, value in named.items())
-    ]
-    return places[0] if named and len(places) == 1 and len(offers) > 1 else None
 
 
 def _remembered(
@@ -412,6 +407,7 @@ def _remembered(
     # Of all that a first turn says no one thing is what was changed last.
     topic |= {"followed": bool(turn.plan) and bool(change.patch.recent or topic.get("followed"))}
     topic |= {"nodes": change.patch.nodes} if change.patch.nodes else {}
+    topic |= {"site": site_of(topic) | {name: value for name, value in reading.own.items() if name in SITE}}
     if is_serving(plan):
         limits = {name: reading.own[name] for name in _LIMITS if name in reading.own}
         topic |= {"asked": {**topic.get("asked", {}), **limits}, "choices": question.choices}

@@ -24,8 +24,10 @@ def find_limit(request: LimitRequest) -> Limit:
     timed = candidates is not None and plan.goal.hours_on(1) is not None and _knows_length(plan)
     if candidates and timed:
         candidates = finishing(plan, candidates)
-    kind = serving if isinstance(plan.workload, Inference) else training
-    limit = kind.limit_of(request.goal, plan, candidates)
+    if isinstance(plan.workload, Inference):
+        limit = serving.limit_of(request.goal, plan, candidates, request.slo_statistic)
+    else:
+        limit = training.limit_of(request.goal, plan, candidates)
     return limit.model_copy(update={"warnings": [*_not_looked_at(plan, timed), *limit.warnings]})
 
 

@@ -35,11 +35,12 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     own = work.own_price
     if work.limit and work.format_open and outcomes:
         return _limit_in_fewer_bits(plan, arguments, work.limit, outcomes)
-    if alone := _alone(plan, arguments, work, own):
-        return [] if outcomes else [alone]
     statistic = work.asked.get("slo_statistic")
     tail = statistic and any(name in arguments for name in ("ttft_slo_ms", "tpot_slo_ms"))
-    extra = own | ({"slo_statistic": statistic} if tail else {})
+    held = {"slo_statistic": statistic} if tail else {}
+    if alone := _alone(plan, arguments, work, own, held):
+        return [] if outcomes else [alone]
+    extra = own | held
     called = {outcome.call.name: outcome for outcome in outcomes}
     first = _first(plan, work, intents)
     if first not in called:
@@ -88,16 +89,21 @@ def _api(work: TurnWork) -> dict[str, Any]:
 
 
 def _alone(
-    plan: Mapping[str, Any], arguments: Mapping[str, Any], work: TurnWork, own: dict[str, Any]
+    plan: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    work: TurnWork,
+    own: dict[str, Any],
+    held: dict[str, Any],
 ) -> tuple[str, dict[str, Any]] | None:
-    """The call that answers a benchmark, a range or a limit, which is the whole answer."""
+    """The call that answers a benchmark, a range or a limit, which is the whole answer; `held` is by which statistic
+    limits of latency hold."""
     if "mlperf" in work.intents:
         return "project_mlperf", _mlperf(plan, arguments, work.own)
     if sweep := work.sweep:
         kept = {name: value for name, value in arguments.items() if name not in swept_away(sweep["field"])}
         return "sweep", of_either(kept) | sweep | own
     if limit := work.limit:
-        return "find_limit", limit_arguments(arguments, limit)
+        return "find_limit", limit_arguments(arguments, limit) | held
     return None
 
 

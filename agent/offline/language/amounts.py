@@ -35,6 +35,7 @@ _PER_BEHIND = ("당", "あ")
 _PURPOSES = ("users", "steps", "epochs", "devices", "nodes")
 # What has a length: "how many concurrent 32k sessions".
 _OF_LENGTHS = ("users", "requests", "samples")
+_LENGTHS = ("prompt_len", "input_len")
 # Tokens before 'of them' within which what it points at is named.
 _SPOKEN_OF = 24
 # Devices that a run may have, of which nothing else is said.
@@ -64,7 +65,15 @@ def amounts(heard: Found) -> list[Amount]:
 
 
 def _told_off(heard: Found) -> frozenset[int]:
-    """The numbers that only count what is said: 'one, does it fit, two, how long does it take'."""
+    """The numbers that only count what is said, 'one, does it fit, two, how long does it take', and the 'one' of 'how
+    much is it for one month?'."""
+    monthly = {
+        at
+        for start, words in heard.words.items()
+        for word in words
+        if any(sense.name == "usd_per_month" for sense in word.all("asked"))
+        for at in range(start, word.end)
+    }
     counters: list[int] = []
     for at, token in enumerate(heard.text):
         opens = token.kind == "word" and (at == 0 or heard.text[at - 1].ends_clause)
@@ -72,7 +81,7 @@ def _told_off(heard: Found) -> frozenset[int]:
         ends = word is not None and word[1] < len(heard.text) and heard.text[word[1]].text in (",", ":")
         if word and ends and word[0].value == len(counters) + 1:
             counters.append(at)
-    return frozenset(counters if len(counters) > 1 else ())
+    return frozenset(monthly.union(counters if len(counters) > 1 else ()))
 
 
 def _worded(heard: Found, at: int) -> bool:
@@ -199,8 +208,13 @@ def _counted(heard: Found, amount: Amount, at: int) -> Amount:
     if _behind_name(heard, start) and not any(unit.name in ("devices", "nodes") for unit in units):
         # 'A100 x 128 prompts of 4096'
         return replace(amount, names=True)
-    asked = amount.scale in ("k", "ki") and _is_asked_for(heard, start)
-    if asked and any(unit.name in _OF_LENGTHS for unit in units):
+    thousands = amount.scale in ("k", "ki")
+    each = thousands and end < len(heard.text) and heard.text[end].norm in heard.lexicon.apiece
+    if (each and _are_counted_before(heard, start)) or (
+        thousands
+        and (_is_asked_for(heard, start) or heard.ends_unit(start, "users"))
+        and any(unit.name in _OF_LENGTHS for unit in units)
+    ):
         units = [Unit("tokens", 1.0, end, end)]
     units = _pointed_at(heard, start, units, few=not amount.scale and amount.value <= _FEW)
     if 0 < amount.value < 1 and units and all(unit.name == "devices" for unit in units):
@@ -217,6 +231,9 @@ def _counted(heard: Found, amount: Amount, at: int) -> Amount:
         named = range(max(start - LONGEST_NAME, 0), start)
         units = [unit for at in named for unit in units_at(heard, at) if unit.end == start and unit.name in COUNTED]
         units = [replace(unit, start=end, end=end + 1) for unit in units]
+    if thousands and any(unit.name == "requests" and _is_one_length(heard, unit) for unit in units):
+        # '1k prompt 8k answer'
+        units = [replace(units[0], name="tokens", end=units[0].start)]
     if any(unit.name == "requests" for unit in units) and _are_at_once(heard, start, units[0].end):
         # '40 appels en même temps'
         units = [replace(units[0], name="users")]
@@ -295,11 +312,24 @@ def _is_asked_for(heard: Found, start: int) -> bool:
     )
 
 
+def _is_one_length(heard: Found, unit: Unit) -> bool:
+    """Whether one of what has a length stands behind a number of thousands, so that the number is its length."""
+    named = any(sense.name in _LENGTHS for word in heard.words.get(unit.start, ()) for sense in word.all("field"))
+    return named and heard.text[unit.start].norm.isascii() and not heard.text[unit.end - 1].norm.endswith("s")
+
+
+def _are_counted_before(heard: Found, start: int) -> bool:
+    """Whether it is asked how many there are of what has a length, before a number: 'how many requests at 8k each'."""
+    asked = [at for at in range(max(start - _SPOKEN_OF, 0), start) if heard.is_asked(at, "size")]
+    return any(heard.has_unit(at, *_OF_LENGTHS) for first in asked[-1:] for at in range(first, start))
+
+
 def _labels_another(heard: Found, unit: Unit) -> bool:
-    """Whether what is counted is the label of the number behind it: 'on a 4090, epochs: 3'."""
+    """Whether what is counted is the label of the number behind it: 'on a 4090, epochs: 3'; not '30 devs: 4 H100'."""
     end = unit.end
     signed = end + 1 < len(heard.text) and heard.text[end].text in ("=", ":")
-    return unit.name in COUNTED and signed and heard.text[end + 1].kind == "number"
+    labels = unit.name in COUNTED and signed and heard.text[end + 1].kind == "number"
+    return labels and not (_counts_name(heard, end + 2) or units_at(heard, unit_place(heard, end + 2)))
 
 
 def _is_labelled(heard: Found, start: int) -> bool:

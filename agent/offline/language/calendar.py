@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from agent.offline.language.asking import asks
+from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.rows import Row
@@ -17,6 +18,8 @@ from agent.offline.language.rows import Row
 _REACH = 4
 # Tokens between two times of a day: 'and', 'to', '-'.
 _JOINED = 1
+# Abbreviations of days have fewer.
+_LETTERS_OF_A_DAY = 4
 _WEEKEND_H = 48.0
 _NIGHT_H = 12.0
 _WEEK_D, _WEEKEND_D = 7, 2
@@ -169,7 +172,7 @@ def _days(read: Mentions, now: datetime) -> Iterator[tuple[int, datetime, int]]:
     for at, token in enumerate(read.tokens):
         if at in read.named_tokens:
             continue
-        if found := read.found.sense(at, "day"):
+        if found := None if _is_no_day(read, at) else read.found.sense(at, "day"):
             yield at, today + timedelta(days=(int(found[0].value) - today.weekday()) % 7 or 7), found[1]
         elif found := read.found.sense(at, "when"):
             if day := _worded(str(found[0].value), today):
@@ -180,6 +183,15 @@ def _days(read: Mentions, now: datetime) -> Iterator[tuple[int, datetime, int]]:
             yield dated
         elif token.kind == "number" and (written := _written(read, at, now)):
             yield written
+
+
+def _is_no_day(read: Mentions, at: int) -> bool:
+    """Whether three letters that a day is written with are another word: 'it sat at 30', not 'by sat' or 'thu 6pm'."""
+    before = read.tokens[at - 1].norm if at else ""
+    by = any(read.found.sense(near, "by") for near in range(max(at - _REACH, 0), at))
+    placed = by or before in lexicon().placing or read.found.sense(at + 1, "clock")
+    hour = at + 1 < len(read.tokens) and read.tokens[at + 1].kind == "number"
+    return len(read.tokens[at].norm) < _LETTERS_OF_A_DAY and read.tokens[at].norm.isascii() and not (placed or hour)
 
 
 def _worded(word: str, today: datetime) -> datetime | None:

@@ -120,8 +120,9 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "estimate_cost"
     if symptoms(page.read) and not (page.log or {"fit", "memory", "cost"} & set(page.read.asked("focus"))):
         return "search_playbook"
-    if before in _WRITES and page.plan and "?" not in page.read.text and (only_changes(page) or settings(page)):
-        # 'Make the rank 16', 'partition gpu-long': the files are to have it.
+    of_files = settings(page) or page.values("time_limit_h")
+    if before in _WRITES and page.plan and "?" not in page.read.text and (only_changes(page) or of_files):
+        # 'Make the rank 16', 'partition gpu-long', '24h walltime': the files are to have it.
         return "render_configs"
     if wanted := _tool_of_what_is_wanted(page):
         return wanted
@@ -271,9 +272,12 @@ def _of_use(page: Page, tool: str, before: str | None) -> str:
 
 
 def _instead_of_an_estimate(page: Page, tool: str) -> str | None:
-    """The tool of what seems to be about a run, and is about a device's links or about practice."""
+    """The tool of what seems to be about a run, and is about a device's links, a speed that was seen, or practice."""
     if tool in _CHAIN and _is_of_a_link(page):
         return "describe_hardware"
+    if tool in _CHAIN and (speed := measured(page)) and is_observed(page.read, speed.row):
+        # 'It does 12 s a step on our 8 H100'
+        return RATES
     return "search_playbook" if _is_of_practice(page) else None
 
 

@@ -217,12 +217,22 @@ def apart(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
         return [replace(number, field="count") if _of_one_node(read, number) else number for number in filled]
     if not nodes and len(counts) == 1 and _of_unknown_nodes(read, counts[0].row):
         return [replace(number, field="per_node") if number is counts[0] else number for number in filled]
+    if not nodes and len(counts) == 2 and _is_of_each_machine(read, *(number.row for number in counts)):
+        return [replace(number, field="per_node") if number is counts[1] else number for number in filled]
     if len(nodes) != 1 or len(counts) != 1 or any(number.field == "per_node" for number in filled):
         return list(filled)
     node, count = nodes[0], counts[0]
     each = _is_each(read, node.row, count.row) or count.values[0] < node.values[0]
     taken = Filled("per_node", count.values, count.row, count.cost, count.name)
     return [taken if number is count and each else number for number in filled]
+
+
+def _is_of_each_machine(read: Mentions, machines: Row, each: Row) -> bool:
+    """Whether the second of two numbers is what each machine of the first holds: 'two DGX H100 (8 cards each)'."""
+    named = [name for name in read.of("accelerator", "instance") if name.start == machines.end]
+    return (
+        any(is_machine(read, name) for name in named) and machines.end < each.start and _is_each(read, machines, each)
+    )
 
 
 def _of_a_machine(read: Mentions, count: Row) -> bool:

@@ -64,13 +64,24 @@ def called(read: Sequence[Glyphs]) -> dict[int, int]:
 
 
 def all_of_them(read: Sequence[Glyphs], rows: Sequence[Row], offers: int) -> frozenset[int]:
-    """Tokens of a number that is of all that was offered: 'the cheapest of the three', 'which of the two is faster'."""
+    """Tokens of a number that is of all that was offered, or says how many choices follow: 'the cheapest of the three',
+    'three options: …'."""
     pointing = lexicon().pointing
-    return frozenset(
-        row.start
-        for row in rows
-        if 1 < row.amounts[-1].value <= offers and row.bare and row.start > 1 and read[row.start].kind == "word"
-        if read[row.start - 1].norm in pointing
+    bare = [row for row in rows if row.bare and read[row.start].kind == "word"]
+    back = [row for row in bare if 1 < row.amounts[-1].value <= offers and row.start > 1]
+    back = [row for row in back if read[row.start - 1].norm in pointing]
+    return frozenset(row.start for row in (*back, *(row for row in rows if _counts_choices(read, row))))
+
+
+_PLURALS = ("", "s", "n", "en", "es", "e", "i")
+
+
+def _counts_choices(read: Sequence[Glyphs], row: Row) -> bool:
+    """Whether a number counts the choices behind a colon: '3 setups: …', 'drei Varianten: …'."""
+    if not row.bare or row.end + 1 >= len(read) or read[row.end + 1].text != ":":
+        return False
+    return row.amounts[-1].value >= _FEWEST and any(
+        read[row.end].norm == label + plural for label in lexicon().labels for plural in _PLURALS
     )
 
 

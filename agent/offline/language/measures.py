@@ -405,6 +405,10 @@ def unit_place(heard: Found, at: int) -> int:
         return at + 1
     if heard.sense(at, "unit"):
         return at
+    if at < len(text) and text[at].norm in heard.lexicon.placing:
+        # '5000 in AWS credits', but not '4 on AWS'
+        behind = heard.names.get(at + 1, at + 1)
+        return behind if heard.has_unit(behind, *MONEY) and behind > at + 1 else at
     stop = at
     for _ in range(2):
         if stop + 1 >= len(text) or text[stop].kind not in ("word", "single") or stop in heard.names:
@@ -416,7 +420,7 @@ def unit_place(heard: Found, at: int) -> int:
         if heard.sense(stop, "number") or text[stop].norm in heard.lexicon.meant_for:
             # '16k for a couple of users'
             break
-        if heard.field(stop) and not changes and text[stop].norm not in ("of", "gpu"):
+        if heard.field(stop) and not changes and text[stop].norm not in ("of", "gpu", "out"):
             break
         words = heard.words.get(stop)
         stop = changes or (words[0].end if words else stop + 1)

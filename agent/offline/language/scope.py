@@ -105,7 +105,7 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
         if hit is not None:
             refused |= dict.fromkeys(_joined(found, hit, by_start, by_end, hit.start >= end), found.text[at].norm)
             words.update(range(at, end))
-        elif right and not _of_a_verdict(found, end):
+        elif right and not (_of_a_verdict(found, end) or _asks_why(found, at)):
             unread.append((at, end))
         at = end
     return Refusals(refused, frozenset(words), tuple(unread), frozenset(against))
@@ -243,6 +243,16 @@ def _of_a_verdict(found: Found, at: int) -> bool:
                 for sense in word.all("asked")
             ):
                 return True
+    return False
+
+
+def _asks_why(heard: Found, at: int) -> bool:
+    """Whether a refusal is of what a reason is asked for: 'why is it not twice as fast?'"""
+    for step in range(at - 1, max(at - _REACH, -1), -1):
+        if heard.text[step].ends_clause:
+            return False
+        if heard.does(step, "why"):
+            return True
     return False
 
 

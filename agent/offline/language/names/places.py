@@ -60,7 +60,9 @@ def provider_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Na
     if id is None or runs_on(text, end) or text[at].norm == "owned":
         return None
     common = end == at + 1 and text[at].norm in plain_words()
-    placed = (at > 0 and text[at - 1].norm in lexicon().placing) or _is_listed_with(text, at, end, known)
+    placed = (at > 0 and (text[at - 1].norm in lexicon().placing or _is_refused(text, at))) or _is_listed_with(
+        text, at, end, known
+    )
     if (
         common
         and not (text[at].text[:1].isupper() and (placed or at == 0))
@@ -68,6 +70,12 @@ def provider_at(text: Sequence[Glyphs], at: int, known: Known, whole: str) -> Na
     ):
         return None
     return Name("provider", at, end, said_of(whole, text, at, end), id)
+
+
+def _is_refused(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether the word before a name refuses it: 'the cheapest, but not vast'."""
+    words = lexicon().at(text, at - 1)
+    return any(sense.name == "refuse_right" for word in words if word.end == at for sense in word.all("does"))
 
 
 def _provider(text: Sequence[Glyphs], at: int, known: Known) -> tuple[int, str | None]:

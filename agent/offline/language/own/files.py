@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 # Pairs of quotation marks, and the longest name that is looked for between them.
 _QUOTES, _LONGEST_NAME = ("''", '""', "“”", "„“", "«»", "「」", "『』"), 40
 _SCHEDULING = ("partition", "account", "namespace", "queue", "image")
+# What files say of where jobs run.
+SITE = (*_SCHEDULING, "time_limit_h")
 
 _REPORTS = (".pdf", ".html", ".md")
 _ROOTS = ("./", "../", "~/", "/")
 
 
 def files_of(page: Page, reading: Reading) -> dict[str, Any]:
-    own: dict[str, Any] = {}
+    own = site_of(page.topic)
     refused = set(page.refused.things)
     targets = [name for at, _, name in page.read.asked_at("target") if at not in refused]
     targets = targets or _targets_before(page)
@@ -36,6 +38,14 @@ def files_of(page: Page, reading: Reading) -> dict[str, Any]:
     if limits := page.values("time_limit_h"):
         own["time_limit_h"] = limits[-1]
     return own | settings(page) | _tried(page, refused)
+
+
+def site_of(topic: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said before of where jobs run."""
+    match topic:
+        case {"site": {**site}}:
+            return site
+    return {}
 
 
 def _targets_before(page: Page) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.offline.language.asking import sentences
-from agent.offline.language.assign import single
+from agent.offline.language.assign import Filled, single
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.reading.observed import is_observed
 from agent.offline.language.rows import Row
@@ -28,6 +28,11 @@ _SEEN = ("seen", "steps_rate", "assumed_mfu")
 _WISHED = ("seen", "user_rate", "token_rate", "tpot_slo_ms")
 
 
+# What is told again without its name, and how many times what it was it may be.
+_AGAIN = ("step_s", "tokens_per_s", "tokens_per_s_per_device", "samples_per_s")
+_ANOTHER = 10.0
+
+
 class MeasuredSpeed(NamedTuple):
     """An argument of rate_run, its value in SI, and the number that says it."""
 
@@ -39,14 +44,14 @@ class MeasuredSpeed(NamedTuple):
 def measured(page: Page) -> MeasuredSpeed | None:
     """The first speed that is said and that sets nothing of the plan; of serving what would else be a wish for it."""
     seen = _WISHED if page.mode == SERVING else _SEEN
-    free = [*page.left, *(number.row for number in page.filled if number.field in seen)]
+    free = [*page.left, *(number.row for number in page.filled if number.field in seen or _is_once_more(page, number))]
     named = [(at, _NAMED[name]) for at, _, name in page.read.asked_at("figure") if name in _NAMED]
     for row in sorted(free, key=lambda row: row.start):
         if row.start in page.read.past:
             # 'The README says 14k tokens/s/GPU.'
             continue
         figure = _of_serving if page.mode == SERVING else _of_training
-        if name := figure(row, named):
+        if name := figure(row, named) or _as_before(page, row):
             name += "_per_device" if name == "tokens_per_s" and _is_of_each_device(page, row) else ""
             return MeasuredSpeed(name, _in_units(row, name), row)
     return _of_a_run(page) if page.mode != SERVING else _told_alone(page)
@@ -58,6 +63,23 @@ def _told_alone(page: Page) -> MeasuredSpeed | None:
     bare = [row for row in rows if row.bare and len(row.amounts) == 1 and is_observed(page.read, row)]
     told = page.plan and len(bare) == 1 and page.read.asked("judged")
     return MeasuredSpeed("tokens_per_s", bare[0].amounts[0].value, bare[0]) if told else None
+
+
+def _as_before(page: Page, row: Row) -> str | None:
+    """The figure that was rated before as what a number alone, or a time, is once more: 'with 16 it's 9.8 s'."""
+    tool, rated = page.last
+    name = next((name for name in _AGAIN if name in rated), "") if tool == RATES else ""
+    amount = row.amounts[-1]
+    if name == "step_s":
+        return name if amount.unit("time") and not amount.per else None
+    near = name and row.bare and 1 / _ANOTHER <= amount.value / rated[name] <= _ANOTHER
+    return name if near else None
+
+
+def _is_once_more(page: Page, number: Filled) -> bool:
+    """Whether a number alone that hardly is of the field it fills is a speed, as what was rated before."""
+    unsure = number.row.bare and not number.name and is_observed(page.read, number.row)
+    return unsure and _as_before(page, number.row) is not None
 
 
 def _is_of_each_device(page: Page, row: Row) -> bool:

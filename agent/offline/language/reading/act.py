@@ -46,7 +46,9 @@ def scope_of(page: Page, edits: Sequence[Edit]) -> tuple[str, list[Edit]]:
 def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
     found: list[Reference] = []
     said = {edit.span[0] for edit in edits}
-    for at in page.read.does("back")[:1]:
+    # '2000 tokens in, 400 back' is what comes back.
+    counted = {at for number in page.filled if number.name for at in range(*number.name)}
+    for at in [at for at in page.read.does("back") if at not in counted][:1]:
         end = page.read.found.does(at, "back") or at + 1
         onto = page.read.found.sense(end, "onto")
         if onto and onto[1] < len(page.read.tokens) and page.read.tokens[onto[1]].start in said:
@@ -70,29 +72,37 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
         place = _by_a_word(page) if place is None else place
     if page.read.does("turn_on", "turn_off"):
         place = _switched(page, bool(page.read.does("turn_on")))
-    for at in page.read.does("take", "turn_on")[:1]:
-        found.append(Reference("offer" if offers else "supposed", page.read.span(at, at + 1), place))
-    picks = any(reference.to == "offer" for reference in found)
+    takes = page.read.does("take", "turn_on")
+    named = _of_what_is_named(page, edits, bool(takes)) if place is None else None
+    for at in takes[:1]:
+        found.append(
+            Reference("offer" if offers else "supposed", page.read.span(at, at + 1), place if named is None else named)
+        )
     brought = {edit.field for edit in edits if edit.op == "set"} & {"model", *_OF_DEVICES}
-    if offers and place is not None and not (picks or brought):
-        found.append(Reference("offer", place=place))
-    elif place is None and (shown := _of_what_is_named(page, edits)) is not None:
-        found = [*(reference for reference in found if reference.to != "offer"), Reference("offer", place=shown)]
+    if offers and not takes and (named is not None or (place is not None and not brought)):
+        found.append(Reference("offer", place=place if named is None else named))
     return found
 
 
 _TELLING = ("accelerator", "method", "engine", "framework")
 
 
-def _of_what_is_named(page: Page, edits: Sequence[Edit]) -> int | None:
-    """Which of those that were compared has the device, the method or the program that is named, and no other has it:
-    'the A100 one looks sane, does it still work at 16k?'."""
-    told = [(ALL_PATHS[edit.field], edit.value) for edit in edits if edit.field in _TELLING and edit.op == "set"]
+def _of_what_is_named(page: Page, edits: Sequence[Edit], takes: bool) -> int | None:
+    """Which of those that were offered has the device or the model that is named, of options that were compared also
+    the method or the program, of what is taken anything that is said, and no other has it: 'the A100 one looks sane,
+    does it still work at 16k?', 'take the v6e', 'go with fsdp2'."""
+    sets = [edit for edit in edits if edit.op == "set"]
+    machines = [edit.span for edit in sets if edit.field == "accelerator"]
+    # A machine's name says how many devices it has, not how many there are.
+    sets = [edit for edit in sets if edit.field == "accelerator" or edit.span not in machines]
+    compared = page.last[0] == "compare" and not page.read.does("versus", "compare", "also")
     counted = any(edit.field in ("count", "nodes", "model") for edit in edits)
-    if counted or not told or page.last[0] != "compare" or page.read.does("versus", "compare", "also"):
-        return None
-    places = [place for place, offer in enumerate(page.offers) if set(told) <= set(offer.items())]
-    return places[0] if len(places) == 1 < len(page.offers) else None
+    telling = {edit.field for edit in sets} if takes else {"model", "accelerator"}
+    telling |= {*_TELLING} if compared and not counted else set()
+    told = {ALL_PATHS.get(edit.field, edit.field): edit.value for edit in sets if edit.field in telling}
+    told = {path: value for path, value in told.items() if any(path in offer for offer in page.offers)}
+    places = [place for place, offer in enumerate(page.offers) if told.items() <= offer.items()]
+    return places[0] if told and len(places) == 1 < len(page.offers) else None
 
 
 _OF_DEVICES = ("accelerator", "count", "nodes", "per_node")

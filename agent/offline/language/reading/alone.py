@@ -48,19 +48,22 @@ def of_the_last(
         # '15B' where it was asked how many tokens
         sizes = [size for size in filled if size.field == "model_size" and _is_of_data(plan, topic, size.row)]
         filled = [replace(size, field="dataset_tokens") if size in sizes else size for size in filled]
+    filled, left = _instead_of_what_is(read, filled, left, plan, topic)
     unsure = [number.row for number in filled if number.cost >= _UNSURE]
     for row in [*left, *unsure] if plan else ():
         last = row.amounts[-1]
         name = _brought_back(read, row, plan, topic) if row.bare else _latency_meant(row, plan, topic)
         if name:
             filled = [number for number in filled if number.row is not row]
-            filled.append(Filled(name, (value_of(lexicon().quantities[name], last, last),), row, 1.0))
+            # What was so before is sure, as a number right beside its field's name is.
+            cost, where = (0.1, _where(row)) if row.bare else (1.0, None)
+            filled.append(Filled(name, (value_of(lexicon().quantities[name], last, last),), row, cost, where))
             left = [one for one in left if one is not row]
     for sentence in clauses(read.found) if plan else ():
         if any(read.found.sense(at, "hearsay") for at in sentence):
             # 'They quote 1.3M'
             continue
-        unsure = [number for number in filled if number.row.start in sentence]
+        unsure = [number for number in filled if number.row.start in sentence and number.name != _where(number.row)]
         loose = [*(row for row in left if row.start in sentence), *(one.row for one in unsure)]
         bare = [row for row in loose if row.bare]
         bare = [
@@ -85,6 +88,35 @@ def of_the_last(
         filled = [*(number for number in filled if number.row is not row), Filled(name, values, row, 1.0)]
         left = [one for one in left if one is not row]
     return filled, left
+
+
+def _instead_of_what_is(
+    read: Mentions, filled: list[Filled], left: list[Row], plan: Mapping[str, Any], topic: Mapping[str, Any]
+) -> tuple[list[Filled], list[Row]]:
+    """Of two numbers alone the one that is not refused, where the plan has the other: 'sorry, 20k not 200k'."""
+    bare = [row for row in [*left, *(number.row for number in filled if not number.name)] if row.bare]
+    refused = [row for row in bare if any(_leads(read.found, at, row.start) for at in range(row.start))]
+    if len(bare) != 2 or len(refused) != 1:
+        return filled, left
+    right = next(row for row in bare if row is not refused[0])
+    wrong, amount = refused[0].amounts[-1], right.amounts[-1]
+    fields = [field_in(topic, "recent"), *sorted(known_fields(plan))]
+    held = (name for name in fields if name and get(plan, ALL_PATHS[name]) in (wrong.value, wrong.length))
+    name = next((name for name in held if name in lexicon().quantities), None)
+    if name is None:
+        return filled, left
+    quantity = lexicon().quantities[name]
+    no, instead = (
+        Filled(name, (value_of(quantity, each, each),), row, 1.0)
+        for each, row in ((wrong, refused[0]), (amount, right))
+    )
+    filled = [*(number for number in filled if number.row not in bare), replace(no, refused=True), instead]
+    return filled, [row for row in left if row not in bare]
+
+
+def _where(row: Row) -> tuple[int, int]:
+    """Where the name of a field would stand that a number has beside it."""
+    return row.start, row.start
 
 
 _LATENCIES = ("ttft_slo_ms", "tpot_slo_ms")
@@ -228,6 +260,8 @@ def _stands_for(
     if any(read.found.sense(at, "owns") for at in sentence) and strange(quantities[_DEVICES], row) <= _UNUSUAL:
         return "count"
     recent = recent if topic.get("followed", True) or corrects else None
+    if recent is None and _is_of_a_load(read, plan, row):
+        return _PEOPLE
     if len(sentence) > _FEW_WORDS or any(read.found.sense(at, "excess") for at in sentence):
         return None
     if recent and strange(quantities[recent], row) <= _UNUSUAL:
@@ -239,6 +273,12 @@ def _stands_for(
         # 'The Spark then, at 8k'
         name = _length(plan)
     return name if strange(quantities[name], row) <= _UNUSUAL else None
+
+
+def _is_of_a_load(read: Mentions, plan: Mapping[str, Any], row: Row) -> bool:
+    """Whether a number is one of clients of a deployment that has some: 'and at 32?', but not 'on 32?'"""
+    loaded = is_serving(plan) and get(plan, ALL_PATHS[_PEOPLE]) and not row.amounts[-1].scale
+    return bool(loaded) and read.tokens[row.start - 1].norm == "at" and row.start > 0
 
 
 def _is_far(plan: Mapping[str, Any], name: str, row: Row) -> bool:

@@ -32,7 +32,7 @@ def in_dollars(page: Page) -> None:
         if per and amount.unit("usd"):
             page.worth[per] = amount.value
             told.append(row)
-    told += [*_of_one(page, rows), *_bare(page, rows)]
+    told += [*_of_one(page, rows), *_bare(page, rows), *_of_a_dollar(page, rows)]
     if not page.worth:
         return
     page.left = [row for row in page.left if row not in told]
@@ -63,6 +63,16 @@ def _of_one(page: Page, rows: list[Row]) -> list[Row]:
             page.worth[money] = amount.value
             told.append(row)
     return told
+
+
+def _of_a_dollar(page: Page, rows: list[Row]) -> list[Row]:
+    """How much of the one other money that is named a dollar is worth: 'in euros at 0.92 per dollar'."""
+    named = {sense.name for sense in page.read.senses() if sense.kind == "unit" and sense.name in NEAR_DOLLARS}
+    quoted = [row for row in rows if not row.amounts[-1].units and [u.name for u in row.amounts[-1].per] == ["usd"]]
+    if len(named) != 1 or len(quoted) != 1 or quoted[0].amounts[-1].value <= 0.0:
+        return []
+    page.worth |= dict.fromkeys(named, 1.0 / quoted[0].amounts[-1].value)
+    return quoted
 
 
 def _bare(page: Page, rows: list[Row]) -> list[Row]:

@@ -193,6 +193,9 @@ def of_memory(page: Page) -> list[tuple[int, list[Edit]]]:
     """A card by its memory alone, as the usual one of that size: 'on a 24 GB card', '8x48GB'."""
     rows = [*page.left, *(number.row for number in page.filled if number.field == "vram")]
     apple = "apple" in page.read.asked("maker")
+    # '41 GiB of activations' is no card's.
+    parts = {at for at, _, name in page.read.asked_at("figure") if name.startswith("memory.components")}
+    rows = [row for row in rows if parts.isdisjoint(range(row.end, row.end + 2))]
     for row in sorted((row for row in rows if not is_beside_devices(page.read.found, row)), key=lambda row: row.start):
         unit = row.amounts[-1].unit("bytes")
         device = card_of(row.amounts[-1].value * unit.size / 1e9, apple) if unit else None

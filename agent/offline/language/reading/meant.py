@@ -96,6 +96,8 @@ def _as_prices(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     tell it of: 'One box is 420k', '4 DGX H200 at 420k each'."""
     owned = _is_owned(read)
     prices = [number for number in filled if _is_its_price(read, number) and (owned or _behind_a_device(read, number))]
+    # 'Is a 5090 for $2,400 worth it against renting one?'
+    prices += [number for number in filled if owned and number.field == "budget_usd" and _is_of_a_device(read, number)]
     machines = [number for number in filled if number.field == "nodes" and number.values == (1,)]
     told = [*prices, *(machine for machine in machines if _leads_to(machine, prices))]
     paid = (replace(price, field=_CAPEX, values=(price.row.amounts[-1].value,)) for price in prices)
@@ -117,7 +119,8 @@ def _is_paid_once(read: Mentions, row: Row) -> bool:
 
 
 def _is_owned(read: Mentions) -> bool:
-    return any(value.field == "price" and value.value == "owned" for value in read.values)
+    owned = (value.field == "price" and value.value == "owned" for value in read.values)
+    return "buying" in read.asked("topic") or any(owned)
 
 
 def _leads_to(number: Filled, others: Sequence[Filled]) -> bool:
@@ -140,6 +143,13 @@ def _behind_a_device(read: Mentions, number: Filled) -> bool:
     at = number.row.start - 1
     dear = number.row.amounts[-1].value >= _DEAR_USD
     return dear and read.tokens[at].norm in read.found.lexicon.priced_at and at in read.found.names.values()
+
+
+def _is_of_a_device(read: Mentions, number: Filled) -> bool:
+    """Whether money stands right behind a device and 'for' or 'at'."""
+    at = number.row.start - 1
+    placed = read.tokens[at].norm in read.found.lexicon.priced_at | read.found.lexicon.meant_for
+    return at > 0 and placed and at in read.found.names.values()
 
 
 def _as_requests(filled: Sequence[Filled]) -> list[Filled]:

@@ -195,7 +195,7 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
     """'A 70B' as the usual model of that size: of the family that was named, or that the plan has, before others."""
     edits: list[tuple[int, list[Edit]]] = []
     for one in page.filled:
-        if one.field != "model_size":
+        if one.field != "model_size" or one.row.start in page.refused.things:
             continue
         size = one.values[0]
         near = page.catalogue.models_of_size(size) if size > 0 else []

@@ -17,7 +17,7 @@ from agent.offline.language.features.signs import SWITCHES, asks_what_it_is, wei
 from agent.offline.language.labelled import choices, without_labels_behind
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING, TRAINING
-from agent.offline.language.own.files import of_settings
+from agent.offline.language.own.files import of_settings, settings
 from agent.offline.language.own.measured import RATES, is_of_a_known_batch, measured
 from agent.offline.language.own.pricing import pricing_of
 from agent.offline.language.own.searches import hours_of_use
@@ -185,6 +185,8 @@ def _asked_for(page: Page) -> list[str]:
     # 'How many tokens/s' asks for no number of devices.
     told |= {at for at, end, name in page.read.asked_at("focus") if name == "size" and end in rates}
     asked, ranked = page.read.asked_at("focus"), ranked_one(page)
+    # 'Partition gpu-long' names where jobs are queued.
+    told |= {at for at, _, _ in asked if page.read.tokens[at].norm in settings(page)}
     told |= set(range(*ranked[1:])) if ranked else set()
     files = page.read.asked("target") or page.read.of("path") or any(name == "files" for _, _, name in asked)
     if not files:
