@@ -324,6 +324,9 @@ def _instead_of_a_search(page: Page, before: str | None) -> str | None:
     if page.mode == SERVING and weighs_an_api(page):
         # 'A month of 3B tokens: an API, or devices of our own?' is asked of a deployment that has its bill beside it.
         return "size_serving"
+    if before == "recommend_cluster" and {"cheaper", "faster"} & set(focus) and not _names_anything(page):
+        # 'Cheaper?' and 'faster?' are asked of what was found.
+        return "estimate_cost" if "cheaper" in focus else "advise"
     if "device_hours" in focus and has_model(page) and page.mode != SERVING:
         # 'How many GPU-hours does it take?' is a figure of the run, whatever it runs on.
         return _estimate(page)
@@ -341,6 +344,11 @@ def _instead_of_a_search(page: Page, before: str | None) -> str | None:
         # 'Is it under 400 bucks?'
         return "estimate_cost" if page.asks_money or page.values("budget_usd") else _estimate(page)
     return None
+
+
+def _names_anything(page: Page) -> bool:
+    """Whether a turn names a thing, a value or a number."""
+    return bool(page.read.names or page.filled or page.kept)
 
 
 def _is_of_what_there_is(page: Page) -> bool:

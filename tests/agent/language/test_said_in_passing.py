@@ -187,3 +187,10 @@ def test_what_is_brought_back_is_what_it_was(back: str) -> None:
     asked = "llama 3.3 70b fp8, 4xH100, vllm, 3000 in / 500 out, 12 rps: how many gpus in total"
     *_, last = scoring.talk([asked, "and a 30 rps spike", back])
     assert last.plan["workload"]["request_rate"] == 12
+
+
+@pytest.mark.parametrize(("asked", "tool"), [("cheaper?", "estimate_cost"), ("too slow, faster?", "advise")])
+def test_what_is_asked_alone_behind_a_search_is_of_what_was_found(asked: str, tool: str) -> None:
+    *_, second = scoring.talk(["llama 3.1 8b full ft, 300M tokens, cheapest cluster?", asked])
+    assert tool in [call.name for call in second.calls]
+    assert "recommend_cluster" not in [call.name for call in second.calls]
