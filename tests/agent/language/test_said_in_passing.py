@@ -194,3 +194,15 @@ def test_what_is_asked_alone_behind_a_search_is_of_what_was_found(asked: str, to
     *_, second = scoring.talk(["llama 3.1 8b full ft, 300M tokens, cheapest cluster?", asked])
     assert tool in [call.name for call in second.calls]
     assert "recommend_cluster" not in [call.name for call in second.calls]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("qwen3 8b full ft on our 4 A100s, 100M tokens, cost?", True),
+        ("qwen3 8b full ft on our 4 A100s, 100M tokens, cost at 0.3 per kWh?", False),
+        ("qwen3 8b full ft on 4 A100s, 100M tokens, cost?", False),
+    ],
+)
+def test_devices_of_ones_own_are_priced_as_rented_only_with_a_word(text: str, said: bool) -> None:
+    assert any("as if rented" in note for note in reading(text).assumed) is said

@@ -67,6 +67,8 @@ def pricing_of(page: Page) -> dict[str, Any]:
     if page.use_h:
         found.setdefault("utilisation", page.use_h / HOURS_PER_YEAR)
     found |= _price(page, found)
+    if page.asks_money and not found and _are_ones_own(page):
+        page.assumed.append("priced as if rented: say 'owned', or your price per kWh, for what your own devices cost")
     told = page.read.asked("focus") or page.kept or page.filled or page.read.of("model", "accelerator")
     places = page.read.of("place") if told or not asks(page.read.found, []) else ()
     if places:
@@ -76,6 +78,14 @@ def pricing_of(page: Page) -> dict[str, Any]:
     if len(providers) > 1:
         found["providers"] = list(dict.fromkeys(providers))
     return found
+
+
+def _are_ones_own(page: Page) -> bool:
+    """Whether devices are named as those that a person has: 'our 4 A100s'."""
+    tokens = page.read.tokens
+    starts = [max(device.name.start - _NEAR, 0) for device in page.devices]
+    near = (range(start, device.name.start) for start, device in zip(starts, page.devices, strict=True))
+    return any(tokens[at].norm in lexicon().of_ones_own for span in near for at in span)
 
 
 def _price(page: Page, terms: Mapping[str, Any]) -> dict[str, str]:
