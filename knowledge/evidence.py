@@ -138,9 +138,10 @@ def _framework(job: Job) -> Backing:
 
 
 def _device(job: Job) -> Backing:
-    family = job.calibration.device.family
-    measured, runs = timed_family(family)
-    return Backing("device", measured, _other(family, measured), runs, sources=_sources_on(measured))
+    node = job.calibration.node
+    measured, runs = timed_family(node)
+    sources = _sources_on(measured) or _sources_on(job.calibration.device.family)
+    return Backing("device", measured, _other(node, measured), runs, sources=sources)
 
 
 def _matmul(accelerator: Accelerator, kind: Kind, kin: str = "", trains: bool = False) -> Backing:

@@ -43,6 +43,7 @@ class Accelerator:
     notes: str = ""
     like: str = ""
     """The accelerator whose timings of single operators stand for its own; its own where empty."""
+    memory_type: str = ""
     announced: bool = False
     """Whether its figures are from before release."""
     host_slowness: float = 1.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 DAY_H, WEEK_D = 24.0, 7  # hours of a day, days of a week
-_WEEKEND_D, _SATURDAY = 2, 5
+_WEEKEND_D, _SATURDAY = 2, 5  # days of a weekend, and the day on which it begins, from Monday
 
 
 @dataclass(frozen=True)

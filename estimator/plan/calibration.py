@@ -126,7 +126,8 @@ class FrameworkFactors:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Everything fitted, for one device and one framework. `measured` flags are false where kin stand in for them."""
+    """Everything fitted, for one device and one framework. `node` is the kind of device that its factors are told by;
+    `measured` flags are false where kin stand in for them."""
 
     device: DeviceFactors
     framework: FrameworkFactors
@@ -134,6 +135,7 @@ class Calibration:
     collective_bytes: float
     slack: float
     loss_slack: float
+    node: str
     device_measured: bool
     time_measured: bool
     memory_measured: bool

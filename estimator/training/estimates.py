@@ -212,7 +212,9 @@ def unmeasured(job: Job) -> list[str]:
     """What of the job no run of its kind was measured for."""
     sentences, calibration = [], job.calibration
     if not calibration.device_measured:
-        sentences.append(f"no {job.machine.accelerator.family} runs measured: timing is less certain")
+        family = job.machine.accelerator.family
+        few = "no" if calibration.node == family else "hardly any"
+        sentences.append(f"{few} {calibration.node} runs measured: timing is less certain")
     if not calibration.time_measured:
         sentences.append(f"no {job.framework.name} speeds measured ({_stand_in(job)}): timing is less certain")
     if job.unmeasured_memory:

@@ -169,9 +169,16 @@ def device_lineage(family: str) -> list[str]:
     return line
 
 
+_ON_THE_BOARD = ("GDDR", "LPDDR")
+
+
 def factors_node(accelerator: Accelerator) -> str:
-    """What a device's fitted factors are told by: its family, or its own id where that is built unlike its family."""
-    return accelerator.id if accelerator.id in _fitted()["fallback_family"] else accelerator.family
+    """What a device's fitted factors are told by: its family, the part of it with memory on the board ("Ampere GDDR" of
+    an RTX 3090, which has other kernels, links and clocks than an A100), or its own id where that is built unlike its
+    family."""
+    board = accelerator.memory_type.startswith(_ON_THE_BOARD)
+    nodes = (accelerator.id, f"{accelerator.family} GDDR" if board else accelerator.family)
+    return next((node for node in nodes if node in _fitted()["fallback_family"]), accelerator.family)
 
 
 _BLANK: dict[str, Any] = {
@@ -278,6 +285,7 @@ def calibration(
         collective_bytes=memory["collective_bytes"],
         slack=memory["slack"],
         loss_slack=memory["loss_slack"],
+        node=node,
         device_measured=bool(of_own) or (driven_as(node) == node and device["runs"] > 0),
         time_measured=bool(of_own) or fitted_factors["runs"] > 0,
         memory_measured=_knows_memory(fitted_factors),

@@ -229,6 +229,7 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
         source=row["source"],
         notes=row["notes"],
         like=row.get(LIKE, ""),
+        memory_type=row["memory_type"],
         announced=row["status"] == "announced",
         host_slowness=_slowness().get(row["form_factor"], 1.0),
     )

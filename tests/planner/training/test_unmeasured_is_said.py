@@ -28,7 +28,7 @@ def first_lines(request: dict[str, Any]) -> tuple[str, list[str]]:
         return "", []
     job = job_of(Plan.model_validate(result.plan))
     headline, calibration = fit_verdict(result), job.calibration
-    missing = [] if calibration.device_measured else [f"{job.machine.accelerator.family} runs"]
+    missing = [] if calibration.device_measured else [f"{calibration.node} runs"]
     missing += [] if calibration.time_measured else [f"{job.framework.name} speeds"]
     return f"{headline.text} {headline.more}", missing
 
