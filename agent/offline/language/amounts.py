@@ -153,7 +153,7 @@ def _amount(heard: Found, start: int) -> Amount | None:
         counted = start > 1 and (heard.text[start - 2].kind == "number" or heard.sense(start - 2, "scale"))
         # 'Mit je 1000 Tokens'
         counted = counted or (start > 1 and heard.text[start - 2].norm in heard.lexicon.apiece)
-        if not (counted or _is_purpose(heard, end)) and (scale_at(heard, end) or units_at(heard, end)):
+        if not (counted or _is_purpose(heard, value, end)) and (scale_at(heard, end) or units_at(heard, end)):
             # 'Per 1M tokens' is what something is counted per.
             return None
     if (
@@ -184,8 +184,13 @@ def _amount(heard: Found, start: int) -> Amount | None:
     return amount
 
 
-def _is_purpose(heard: Found, end: int) -> bool:
-    """Whether 'per' before a number is 'for': 'per 20 utenti', 'por 10.000 passos', 'per 5 richieste al secondo'."""
+def _is_purpose(heard: Found, value: float, end: int) -> bool:
+    """Whether 'per' before a number is 'for': 'per 20 utenti', 'por 10.000 passos', 'per 5 richieste al secondo', 'per
+    20mila esempi': nothing is counted per so odd a number."""
+    scale = scale_at(heard, end)
+    units = units_at(heard, scale[2] if scale else end)
+    if value not in (1, 10, 100, 1000) and any(unit.name == "samples" for unit in units):
+        return True
     units = units_at(heard, end)
     behind = heard.does(max((unit.end for unit in units), default=end), "per")
     rate = behind is not None and any(unit.name == "time" for unit in units_at(heard, behind))

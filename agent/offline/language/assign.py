@@ -436,6 +436,9 @@ def value_of(quantity: Quantity, amount: Amount, last: Amount) -> float:
     if size == 1.0:
         return value
     exact = value * size
+    if "tokens" in quantity.of and size != int(size) and not quantity.per:
+        # Of words there are no parts of tokens.
+        return round(exact)
     return round(exact, 9) if abs(exact) < 1e6 else exact
 
 

@@ -11,7 +11,7 @@ from agent.offline.language.tokens import Glyphs, digits
 from knowledge.figures import length_in_tokens
 
 # Letters that are a scale or a unit only where they touch their number: 8B, 4k, 36h.
-_TOUCHING = frozenset("kmbtgdhswp")
+_TOUCHING = frozenset("kmbtgdhswpc")
 # Short units that are names of fields where they stand apart: '3ep', not 'ep 3'.
 _GLUED = frozenset(["ep", "n"])
 # Signs between a number and what there are so many of.
@@ -312,11 +312,21 @@ def _decimal(heard: Found, at: int) -> tuple[float, int] | None:
     if text[at].norm == "0" and not goes_on:
         return float(f"0.{text[at + 2].norm}"), at + 3
     # '1,05' is no list; 'à 2,99 ?' is said where prices have a comma.
-    hundredths = len(text[at + 2].norm) > 1 and (text[at + 2].norm[0] == "0" or heard.long_scale)
+    commas = heard.long_scale or _has_a_comma_for_a_dot(text)
+    hundredths = len(text[at + 2].norm) > 1 and (text[at + 2].norm[0] == "0" or commas)
     counted = heard.sense(at + 3, "scale") or heard.sense(at + 3, "unit") or heard.does(at + 3, "per")
     if goes_on or not (hundredths or counted):
         return None
     return float(f"{text[at].norm}.{text[at + 2].norm}"), at + 3
+
+
+def _has_a_comma_for_a_dot(text: Sequence[Glyphs]) -> bool:
+    """Whether decimals have a comma: '0,24 €/kWh, PUE 1,35'."""
+    parts = zip(text, text[1:], text[2:], strict=False)
+    return any(
+        whole.norm == "0" and sign.text == "," and part.kind == "number" and not (sign.space or part.space)
+        for whole, sign, part in parts
+    )
 
 
 def is_minus(text: Sequence[Glyphs], at: int) -> bool:
@@ -405,10 +415,10 @@ def unit_place(heard: Found, at: int) -> int:
         return at + 1
     if heard.sense(at, "unit"):
         return at
-    if at < len(text) and text[at].norm in heard.lexicon.placing:
+    named = heard.names.get(at + 1)
+    if named and text[at].norm in heard.lexicon.placing and heard.has_unit(named, *MONEY):
         # '5000 in AWS credits', but not '4 on AWS'
-        behind = heard.names.get(at + 1, at + 1)
-        return behind if heard.has_unit(behind, *MONEY) and behind > at + 1 else at
+        return named
     stop = at
     for _ in range(2):
         if stop + 1 >= len(text) or text[stop].kind not in ("word", "single") or stop in heard.names:

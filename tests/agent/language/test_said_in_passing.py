@@ -44,6 +44,10 @@ def _set(text: str, plan: dict[str, Any] | None = None) -> dict[str, Any]:
         ("900M in, 120M out tokens a month on 2 h200 with gpt-oss-120b", {"token_rate": (120e6, "both", 900e6)}),
         ("zero3 offload param+opt for 34B on 2x 3090", {"offload": "params"}),
         ("lora of 8b on 8 h100 with 5000 in AWS credits", {"credits_usd": 5000}),
+        ("qlora qwen2.5 14b con unsloth per 20mila esempi da 600 token", {"dataset_samples": 20000}),
+        ("finetune llama 8b on my mails, about 4 million words, 2x 3090", {"dataset_tokens": 5333200}),
+        ("serve 8b on an l4 for 20 users with answers of 300 words", {"output_len": 400}),
+        ("what if i put the 2nd 3090 in", {"accelerator": "rtx-3090", "count": 2}),
     ],
 )
 def test_what_a_number_counts(text: str, said: dict[str, Any]) -> None:
@@ -92,6 +96,25 @@ def test_who_is_refused_by_a_plain_word(refusing: str) -> None:
     found = reading(f"llama 70b lora, cheapest cluster, {refusing}")
     assert "Vast" not in found.own["providers"]
     assert found.lost == []
+
+
+@pytest.mark.parametrize("refusing", ["nothing from AMD", "no AMD", "anything but AMD", "nichts von AMD", "AMD is out"])
+def test_makers_are_refused(refusing: str) -> None:
+    found = reading(f"llama 70b lora, cheapest cluster, {refusing}")
+    assert found.own["vendors"]
+    assert "AMD" not in found.own["vendors"]
+
+
+def test_a_decimal_comma_is_one_where_others_are() -> None:
+    found = reading("qwen2.5-14B LoRA, 200 Mio. Token, 4x A100 80GB, Strom 0,24 €/kWh, PUE 1,35: was kostet das?")
+    assert found.pricing["pue"] == 1.35
+
+
+def test_a_speed_that_was_rated_is_put_right() -> None:
+    told = "gemma 3 12b lora r16 on 2 h100s, seq 4096, 5400 tok/s per gpu. is that any good"
+    *_, second = scoring.talk([told, "sorry, 5400 was both together"])
+    assert second.calls[0].arguments["tokens_per_s"] == 5400
+    assert second.plan["workload"]["seq_len"] == 4096
 
 
 def test_a_language_has_its_own_small_words() -> None:

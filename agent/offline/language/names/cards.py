@@ -116,6 +116,19 @@ def _slice(text: Sequence[Glyphs], id: str | None, end: int) -> tuple[int | None
     return max(int(number.norm) // cores_of(str(id)), 1), end + 2
 
 
+_ORDINALS = ("st", "nd", "rd", "th")
+
+
+def _says_which(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a word says which one is meant: 'the', 'that', 'used', 'second', the 'nd' of '2nd'."""
+    which = lexicon().articles | lexicon().pointing | lexicon().described
+    places = (sense.name for word in lexicon().at(text, at) for sense in word.all("does"))
+    return text[at].norm in which or text[at].norm in _ORDINALS or any(name in _PLACES for name in places)
+
+
+_PLACES = ("second", "third", "fourth", "other")
+
+
 def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
     """Whether a number alone is a card's name: '4090', '2x3090', 'my 5090', not '4090 tokens'."""
     norm = text[at].norm
@@ -124,7 +137,7 @@ def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
     stroke = at > 0 and text[at - 1].text == "/" and text[at - 1].space and text[at].space
     if at and text[at - 1].text in "$€£=.:/" and not (stroke or _begins_a_list(text, at)):
         return False
-    if at and text[at - 1].norm in lexicon().articles | lexicon().pointing and len(norm) == 4:
+    if at and len(norm) == 4 and _says_which(text, at - 1):
         # Of '4090 tokens' there is not one.
         return _is_card_number(norm)
     plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space

@@ -53,6 +53,7 @@ def measured(page: Page) -> MeasuredSpeed | None:
         figure = _of_serving if page.mode == SERVING else _of_training
         if name := figure(row, named) or _as_before(page, row):
             name += "_per_device" if name == "tokens_per_s" and _is_of_each_device(page, row) else ""
+            name = name.removesuffix("_per_device") if page.read.says("altogether") else name
             return MeasuredSpeed(name, _in_units(row, name), row)
     return _of_a_run(page) if page.mode != SERVING else _told_alone(page)
 
@@ -78,7 +79,9 @@ def _as_before(page: Page, row: Row) -> str | None:
 
 def _is_once_more(page: Page, number: Filled) -> bool:
     """Whether a number alone that hardly is of the field it fills is a speed, as what was rated before."""
-    unsure = number.row.bare and not number.name and is_observed(page.read, number.row)
+    tool, rated = page.last
+    same = tool == RATES and number.row.amounts[-1].value in rated.values()
+    unsure = number.row.bare and not number.name and (same or is_observed(page.read, number.row))
     return unsure and _as_before(page, number.row) is not None
 
 

@@ -210,6 +210,12 @@ def _begins_anew(page: Page) -> bool:
     return bool(begun) and not (points and page.plan and not page.read.of("model"))
 
 
+def _of_words(page: Page) -> list[str]:
+    """What a word is taken as, where data is told in words."""
+    units = (unit for number in page.filled for unit in number.row.amounts[-1].units)
+    return ["a word taken as 4/3 tokens"] if any(unit.name == "tokens" and 1 < unit.size < 2 for unit in units) else []
+
+
 def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     edits, options = edits_of(page, tool)
     if page.rows:
@@ -235,7 +241,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         pricing=pricing_of(page),
         scope=scoped,
         refs=refs,
-        assumed=page.assumed,
+        assumed=[*page.assumed, *_of_words(page)],
         needs=page.needs,
         new=_begins_anew(page) and not refs,
     )
