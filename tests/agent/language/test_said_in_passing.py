@@ -166,6 +166,12 @@ def test_a_step_that_is_told_is_rated_and_so_is_the_next() -> None:
     assert "could not place" not in third.answer
 
 
+def test_a_time_of_another_size_is_of_no_step() -> None:
+    told = "llama 8b lora on 8 h100, batch 64, it does 12 s a step"
+    *_, second = scoring.talk([told, "and if it runs for two weeks?"])
+    assert all(call.arguments.get("step_s") in (None, 12.0) for call in second.calls)
+
+
 def test_a_number_alone_is_the_speed_that_was_rated() -> None:
     told = "we measure 61,300 tokens/s in total for llama 3.1 8b full fine-tuning on 8 H100s at 8k. Is that good?"
     *_, second = scoring.talk([told, "With 16 of them it is 98,400. Is the network holding us back?"])

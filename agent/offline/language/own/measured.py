@@ -70,11 +70,11 @@ def _as_before(page: Page, row: Row) -> str | None:
     """The figure that was rated before as what a number alone, or a time, is once more: 'with 16 it's 9.8 s'."""
     tool, rated = page.last
     name = next((name for name in _AGAIN if name in rated), "") if tool == RATES else ""
-    amount = row.amounts[-1]
-    if name == "step_s":
-        return name if amount.unit("time") and not amount.per else None
-    near = name and row.bare and 1 / _ANOTHER <= amount.value / rated[name] <= _ANOTHER
-    return name if near else None
+    amount, unit = row.amounts[-1], row.amounts[-1].unit("time")
+    alone = (unit is not None and not amount.per) if name == "step_s" else row.bare
+    value = amount.value * (unit.size if unit else 1.0)
+    # 'And for two weeks?' is the time of no step.
+    return name if name and alone and 1 / _ANOTHER <= value / rated[name] <= _ANOTHER else None
 
 
 def _is_once_more(page: Page, number: Filled) -> bool:
