@@ -30,7 +30,7 @@ from agent.offline.calls.serving import has_load
 from agent.offline.calls.training import SOLVED
 from agent.offline.calls.wishes import REPEATED, SEARCHES_HARDWARE, settles
 from agent.offline.catalogue import Catalogue
-from agent.offline.form import BESIDE, Edit, Need, Reading
+from agent.offline.form import BESIDE, Edit, Need, Reading, set_apart
 from agent.offline.kind import serves, switched
 from agent.offline.language.own.files import SITE, site_of
 from agent.offline.options import changed, label, over_of
@@ -367,17 +367,10 @@ def _offered(
     if not (taken or lacks or stands or place is not None):
         return {}
     # Files are for a program of their own, and what is named now goes before.
-    named = {ALL_PATHS.get(edit.field, edit.field) for edit in _apart(reading)}
+    named = {ALL_PATHS.get(edit.field, edit.field) for edit in set_apart(reading.edits)}
     named |= {"workload.framework"} if reading.own.get("targets") else set()
     named |= _relative(reading) if taken else set()
     return {path: value for path, value in offer.items() if path not in named and get(plan, path) != value}
-
-
-def _apart(reading: Reading) -> list[Edit]:
-    """What is set in words of its own: a machine's name says how many devices it has, not how many there are."""
-    sets = [edit for edit in reading.edits if edit.op == "set"]
-    machines = [edit.span for edit in sets if edit.field == "accelerator"]
-    return [edit for edit in sets if edit.field == "accelerator" or edit.span not in machines]
 
 
 def _remembered(

@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,3 +109,10 @@ class Reading:
     def values(self, name: str) -> list[Any]:
         """What a field is set to, in the order of the words."""
         return [edit.value for edit in self.edits if edit.field == name and edit.op == "set"]
+
+
+def set_apart(edits: Sequence[Edit]) -> list[Edit]:
+    """What is set in words of its own: a machine's name says how many devices it has, not how many there are."""
+    sets = [edit for edit in edits if edit.op == "set"]
+    machines = [edit.span for edit in sets if edit.field == "accelerator"]
+    return [edit for edit in sets if edit.field == "accelerator" or edit.span not in machines]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.offline.form import Edit, Reference
+from agent.offline.form import Edit, Reference, set_apart
 from agent.offline.language.asking import clauses, is_question, supposing
 from agent.offline.language.labelled import called
 from agent.offline.language.lexicon import lexicon
@@ -91,10 +91,7 @@ def _of_what_is_named(page: Page, edits: Sequence[Edit], takes: bool) -> int | N
     """Which of those that were offered has the device or the model that is named, of options that were compared also
     the method or the program, of what is taken anything that is said, and no other has it: 'the A100 one looks sane,
     does it still work at 16k?', 'take the v6e', 'go with fsdp2'."""
-    sets = [edit for edit in edits if edit.op == "set"]
-    machines = [edit.span for edit in sets if edit.field == "accelerator"]
-    # A machine's name says how many devices it has, not how many there are.
-    sets = [edit for edit in sets if edit.field == "accelerator" or edit.span not in machines]
+    sets = set_apart(edits)
     compared = page.last[0] == "compare" and not page.read.does("versus", "compare", "also")
     counted = any(edit.field in ("count", "nodes", "model") for edit in edits)
     telling = {edit.field for edit in sets} if takes else {"model", "accelerator"}
