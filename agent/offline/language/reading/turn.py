@@ -186,7 +186,8 @@ def _asked_for(page: Page) -> list[str]:
     told |= {at for at, end, name in page.read.asked_at("focus") if name == "size" and end in rates}
     asked, ranked = page.read.asked_at("focus"), ranked_one(page)
     # 'Partition gpu-long' names where jobs are queued.
-    told |= {at for at, _, _ in asked if page.read.tokens[at].norm in settings(page)}
+    named = settings(page)
+    told |= {at for at, _, _ in asked if page.read.tokens[at].norm in named}
     told |= set(range(*ranked[1:])) if ranked else set()
     files = page.read.asked("target") or page.read.of("path") or any(name == "files" for _, _, name in asked)
     if not files:
