@@ -65,7 +65,7 @@ def without_provider(name: str) -> str:
 
 def _provider_named(text: str) -> tuple[str, str]:
     """(The provider that a text begins or ends with, the rest of it); ('', '') where there is none."""
-    for provider in sorted({row["provider"].casefold() for row in rows("instances.csv")}, key=len, reverse=True):
+    for provider in _providers():
         named = re.escape(provider)
         if match := re.fullmatch(rf"{named}[\s:/]+(.+)|(.+?)\s+(?:(?:on|at|from)\s+)?{named}", text):
             return provider, match[1] or match[2]
@@ -182,6 +182,12 @@ def _instances() -> list[tuple[str, list[str], dict[str, str]]]:
         if re.fullmatch(r"\S*\d\S*", row["instance"]) and row["provider"] != "owned"
     }
     return [(instance, _parts(instance), row) for instance, row in named.items()]
+
+
+@cache
+def _providers() -> tuple[str, ...]:
+    """Who rents machines out, in lower case, the longest names first."""
+    return tuple(sorted({row["provider"].casefold() for row in rows("instances.csv")}, key=len, reverse=True))
 
 
 @cache

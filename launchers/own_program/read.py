@@ -175,8 +175,9 @@ def stop(keys: Keys, findings: Findings, known: Collection[str] = ()) -> None:
 
 
 # What has to be in a verdict as a file says it, and words that make a run one of adapters.
-_ACCOUNTED = ("workload.micro_batch", "accumulation", "workload.global_batch", "workload.seq_len", "layout.tp",
-              "layout.pp", "layout.cp", "layout.ep", "workload.steps")  # fmt: skip
+_ACCOUNTED = (
+    *_BATCHES, "workload.seq_len", "layout.tp", "layout.pp", "layout.cp", "layout.ep", "workload.steps",
+)  # fmt: skip
 _OF_ADAPTERS = ("packed_switch", _RANK, _FOUR, _EIGHT)
 
 

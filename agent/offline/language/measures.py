@@ -103,6 +103,15 @@ class Found:
         """Whether the words are of a language whose billion is a million millions, and whose thousands have a dot."""
         return sum(token.norm in self.lexicon.long_scale for token in self.text) > 1
 
+    @cached_property
+    def decimal_comma(self) -> bool:
+        """Whether decimals have a comma: in such a language, or where one is written so, '0,24 €/kWh, PUE 1,35'."""
+        parts = zip(self.text, self.text[1:], self.text[2:], strict=False)
+        return self.long_scale or any(
+            whole.norm == "0" and sign.text == "," and part.kind == "number" and not (sign.space or part.space)
+            for whole, sign, part in parts
+        )
+
     def sense(self, at: int, kind: str) -> tuple[Sense, int] | None:
         """(The sense, the token behind it) of the longest form at a token that has it."""
         for word in self.words.get(at, ()):
@@ -312,21 +321,11 @@ def _decimal(heard: Found, at: int) -> tuple[float, int] | None:
     if text[at].norm == "0" and not goes_on:
         return float(f"0.{text[at + 2].norm}"), at + 3
     # '1,05' is no list; 'à 2,99 ?' is said where prices have a comma.
-    commas = heard.long_scale or _has_a_comma_for_a_dot(text)
-    hundredths = len(text[at + 2].norm) > 1 and (text[at + 2].norm[0] == "0" or commas)
+    hundredths = len(text[at + 2].norm) > 1 and (text[at + 2].norm[0] == "0" or heard.decimal_comma)
     counted = heard.sense(at + 3, "scale") or heard.sense(at + 3, "unit") or heard.does(at + 3, "per")
     if goes_on or not (hundredths or counted):
         return None
     return float(f"{text[at].norm}.{text[at + 2].norm}"), at + 3
-
-
-def _has_a_comma_for_a_dot(text: Sequence[Glyphs]) -> bool:
-    """Whether decimals have a comma: '0,24 €/kWh, PUE 1,35'."""
-    parts = zip(text, text[1:], text[2:], strict=False)
-    return any(
-        whole.norm == "0" and sign.text == "," and part.kind == "number" and not (sign.space or part.space)
-        for whole, sign, part in parts
-    )
 
 
 def is_minus(text: Sequence[Glyphs], at: int) -> bool:

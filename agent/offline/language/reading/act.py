@@ -74,13 +74,12 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
         place = _switched(page, bool(page.read.does("turn_on")))
     takes = page.read.does("take", "turn_on")
     named = _of_what_is_named(page, edits, bool(takes)) if place is None else None
+    which = place if named is None else named
     for at in takes[:1]:
-        found.append(
-            Reference("offer" if offers else "supposed", page.read.span(at, at + 1), place if named is None else named)
-        )
+        found.append(Reference("offer" if offers else "supposed", page.read.span(at, at + 1), which))
     brought = {edit.field for edit in edits if edit.op == "set"} & {"model", *_OF_DEVICES}
     if offers and not takes and (named is not None or (place is not None and not brought)):
-        found.append(Reference("offer", place=place if named is None else named))
+        found.append(Reference("offer", place=which))
     return found
 
 
