@@ -124,11 +124,11 @@ class _Passes(NamedTuple):
 
 
 # Fields of a layout on which these depend; pipelines, sharding and recompute do not matter to one layer.
-_DECISIVE = ("tp", "sequence_parallel", "cp", "ep", "etp", "zero_stage", "micro_batch", "grad_accum")
+DECISIVE = ("tp", "sequence_parallel", "cp", "ep", "etp", "zero_stage", "micro_batch", "grad_accum")
 
 
 def block_time(job: Job, block: Block, layouts: Layouts) -> BlockTime:
-    alike = layouts.runs(_DECISIVE)
+    alike = layouts.runs(DECISIVE)
     passes = _block_passes(job, block, alike.layouts if alike else layouts)
     for wider in job.in_eight_bits:
         passes = _sooner(passes, _block_passes(wider, block, alike.layouts if alike else layouts))
@@ -321,6 +321,10 @@ class HeadTime:
 
 
 def head_time(job: Job, layouts: Layouts) -> HeadTime:
+    alike = layouts.runs(DECISIVE)
+    if alike:
+        each = head_time(job, alike.layouts)
+        return HeadTime(alike.spread(each.forward), alike.spread(each.backward), alike.spread(each.flop))
     tokens = micro_batch_tokens(job, layouts)
     columns = job.head_outputs / layouts.tp
     hidden = job.architecture.hidden

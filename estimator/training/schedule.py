@@ -11,6 +11,7 @@ from estimator.kernels.activations import boundary_bytes
 from estimator.kernels.attention import context_traffic
 from estimator.kernels.collectives import Group, Groups, all_gather, all_reduce, all_to_all, dispatch, place, send
 from estimator.kernels.compute import (
+    DECISIVE,
     BlockTime,
     HeadTime,
     block_time,
@@ -112,7 +113,7 @@ def passes(job: Job, layouts: Layouts) -> Passes:
     """Of the first and the last stage, the one that takes longer decides."""
     groups = place(job, layouts)
     blocks = [block_time(job, block, layouts) for block in job.architecture.blocks]
-    traffic = [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
+    traffic = _traffic(job, layouts, groups)
     head, embedding = head_time(job, layouts), embedding_time(job, layouts)
     last = layouts.pp - 1
     options = [np.zeros_like(last), last] if layouts.max_of("pp") > 1 else [np.zeros_like(last)]
@@ -312,6 +313,20 @@ def _seeing(job: Job, layouts: Layouts) -> Floats:
     return tower.layers * each * passed * (again if training.vision == "trained" else 1.0)
 
 
+def _traffic(job: Job, layouts: Layouts, groups: Groups) -> list[dict[str, Message]]:
+    """Messages of one layer of each kind of block, made once of candidates side by side that send alike."""
+    alike = layouts.runs(DECISIVE)
+    if not alike:
+        return [_block_communication(job, layouts, groups, block) for block in job.architecture.blocks]
+    few = _traffic(job, alike.layouts, place(job, alike.layouts))
+
+    def of_all(name: str, sent: Message) -> Message:
+        times = alike.spread(sent.times) if isinstance(sent.times, np.ndarray) else sent.times
+        return Message(getattr(groups, name), alike.spread(sent.size), times, alike.spread(sent.seconds))
+
+    return [{name: of_all(name, sent) for name, sent in messages.items()} for messages in few]
+
+
 def _block_communication(job: Job, layouts: Layouts, groups: Groups, block: Block) -> dict[str, Message]:
     """Messages of one block's forward and backward communication.
 
@@ -358,12 +373,19 @@ def _gathered(job: Job, layouts: Layouts) -> Floats:
     return np.where(layouts.sequence_parallel > 0, gathered, 1.0)
 
 
+# Fields of a layout on which these depend.
+_SENDING = ("tp", "sequence_parallel", "pp", "vpp", "cp", "dp", "micro_batch")
+
+
 def pipeline_sends(job: Job, layouts: Layouts, groups: Groups) -> Floats:
     """Sends of one micro-batch that a stage waits for, forward and backward.
 
     1F1B sends and receives between passes; half of it is hidden. Interleaved stages overlap their sends with another
     part's pass (Megatron-LM, overlap_p2p_comm): what is left is in the bubble.
     """
+    alike = layouts.runs(_SENDING)
+    if alike:
+        return alike.spread(pipeline_sends(job, alike.layouts, place(job, alike.layouts)))
     return (layouts.vpp == 1) * send(groups.pipeline, boundary_bytes(job, layouts))
 
 
