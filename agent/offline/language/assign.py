@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from agent.offline.language.applied import is_worked_on
 from agent.offline.language.cheapest import cheapest
-from agent.offline.language.lexicon import Phrase, Quantity
-from agent.offline.language.measures import DAY_S, Amount, Found, Unit
+from agent.offline.language.lexicon import Quantity
+from agent.offline.language.measures import DAY_S, Amount, Found, Named, Unit
 from agent.offline.language.rows import Row, counts_copies
 
 UNREAD = 2.8
@@ -73,42 +73,9 @@ class Filled:
         return len(self.values) == 2 and self.row.amounts[-1].before == "to"
 
 
-@dataclass(frozen=True)
-class Named:
-    """A field's name in tokens [start, end)."""
-
-    field: str
-    start: int
-    end: int
-
-
 def single(filled: Sequence[Filled], *fields: str) -> list[Filled]:
     """Numbers of one value that fill one of these fields."""
     return [number for number in filled if number.field in fields and len(number.values) == 1]
-
-
-# Values whose words may hold a number that counts something, too: 'batch size 1'.
-COUNTING = ("scenario", "rollout", "price", "objective")
-
-
-def _is_whole(word: Phrase) -> bool:
-    """Whether a word says a value that no number in it is apart from."""
-    value = word.get("value")
-    return value is not None and value.name not in COUNTING
-
-
-def fields_named(found: Found) -> list[Named]:
-    """Every name of a field in a text, outside names of things."""
-    inside = {at for start, end in found.names.items() for at in range(start, end)}
-    named: list[Named] = []
-    for at, words in found.words.items():
-        if at in inside:
-            continue
-        said = max((word.end for word in words if _is_whole(word) or word.get("onto")), default=0)
-        for word in words:
-            # 'sequence parallel' names no sequence, 'more like 140M' nothing more.
-            named += [Named(sense.name, at, word.end) for sense in word.all("field") if word.end >= said]
-    return named
 
 
 def assigned(
@@ -118,7 +85,7 @@ def assigned(
     open; `likely` lowers (or raises) the cost of fields by what is known otherwise."""
     filled: list[Filled] = []
     left: list[Row] = []
-    named = _outside(found, fields_named(found), read)
+    named = _outside(found, found.fields, read)
     # The users of 'two users' name no other number.
     owner = {at: row for row in read for amount in row.amounts for at in range(amount.number, amount.end)}
     for at in range(0, len(read), _MOST_ROWS):

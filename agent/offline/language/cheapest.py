@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+
+import numpy as np
 
 
 def cheapest(table: Sequence[Sequence[float]]) -> list[int]:
@@ -11,36 +12,30 @@ def cheapest(table: Sequence[Sequence[float]]) -> list[int]:
     paths). A table has at least as many columns as rows."""
     if not table:
         return []
-    height, width = len(table), len(table[0])
-    row_price, column_price = [0.0] * (height + 1), [0.0] * (width + 1)
-    match = [0] * (width + 1)
+    costs = np.asarray(table)
+    height, width = costs.shape
+    # Column 0 is where the path of a row begins.
+    row_price, column_price = np.zeros(height + 1), np.zeros(width + 1)
+    match = np.zeros(width + 1, dtype=int)
     for row in range(1, height + 1):
         match[0] = row
         at = 0
-        least, way, used = [math.inf] * (width + 1), [0] * (width + 1), [False] * (width + 1)
+        least, way, used = np.full(width + 1, np.inf), np.zeros(width + 1, dtype=int), np.zeros(width + 1, dtype=bool)
         while True:
             used[at] = True
-            current, delta, following = match[at], math.inf, 0
-            costs = table[current - 1]
-            for column in range(1, width + 1):
-                if used[column]:
-                    continue
-                reduced = costs[column - 1] - row_price[current] - column_price[column]
-                if reduced < least[column]:
-                    least[column], way[column] = reduced, at
-                if least[column] < delta:
-                    delta, following = least[column], column
-            for column in range(width + 1):
-                if used[column]:
-                    row_price[match[column]] += delta
-                    column_price[column] -= delta
-                else:
-                    least[column] -= delta
+            reduced = costs[match[at] - 1] - row_price[match[at]] - column_price[1:]
+            nearer = ~used[1:] & (reduced < least[1:])
+            least[1:][nearer], way[1:][nearer] = reduced[nearer], at
+            following = int(np.where(used, np.inf, least).argmin())
+            delta = least[following]
+            row_price[match[used]] += delta
+            column_price[used] -= delta
+            least[~used] -= delta
             at = following
             if match[at] == 0:
                 break
         while at:
             match[at] = match[way[at]]
             at = way[at]
-    placed = sorted((row, column - 1) for column, row in enumerate(match) if column and row)
+    placed = sorted((row, column - 1) for column, row in enumerate(match.tolist()) if column and row)
     return [column for _, column in placed]

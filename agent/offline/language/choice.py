@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from agent.offline.language import act
 from agent.offline.language.asking import asks, asks_which
-from agent.offline.language.assign import fields_named
 from agent.offline.language.features.mode import Context
 from agent.offline.language.features.signs import LOADS, has_row, weighs_an_api
 from agent.offline.language.features.tool import listed, of_tool, only_changes
@@ -312,7 +311,7 @@ def _instead_of_a_limit(page: Page) -> str | None:
         return "describe_model"
     most = {at for at, _, name in page.read.asked_at("focus") if name in ("most", "least")}
     # The 'max' that asks names no field.
-    fields = {name.field for name in fields_named(page.read.found) if name.start not in most}
+    fields = {name.field for name in page.read.found.fields if name.start not in most}
     named = fields & {*ALL_PATHS} & {*lexicon().quantities}
     # 'What is the biggest rank I can use?'
     return "sweep" if named and most and page.plan and not (goal or any_goal(page) or page.filled) else None

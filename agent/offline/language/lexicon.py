@@ -112,10 +112,10 @@ class Lexicon:
     """English numbers of one word."""
 
     def __getattr__(self, name: str) -> frozenset[str]:
-        """A set by its name."""
-        if name in vars(self).get("sets", ()):
-            return self.sets[name]
-        raise AttributeError(name)
+        """A set by its name, which is looked for once."""
+        if name not in vars(self).get("sets", ()):
+            raise AttributeError(name)
+        return vars(self).setdefault(name, self.sets[name])
 
     def words(self, text: Sequence[Glyphs]) -> dict[int, list[Phrase]]:
         """{Token: the forms that begin there, the longest first}."""
@@ -125,7 +125,7 @@ class Lexicon:
     def at(self, text: Sequence[Glyphs], start: int) -> list[Phrase]:
         """The forms that begin at a token, the longest first."""
         senses: dict[int, list[Sense]] = {}
-        nodes = [(self.root, start)]
+        nodes, fillers = [(self.root, start)], self.fillers
         while nodes:
             node, at = nodes.pop()
             if at >= len(text):
@@ -135,7 +135,7 @@ class Lexicon:
             joins = at > start and token.joins and not text[at - 1].joins and not _lists(text, at)
             if joins and not (token.text == "." and at + 1 < len(text) and text[at + 1].space):
                 nodes.append((node, at + 1))
-            if at > start + 1 and token.norm in self.fillers:
+            if at > start + 1 and token.norm in fillers:
                 # 'What can you actually do'
                 nodes.append((node, at + 1))
             for found in _steps(node, token):

@@ -31,6 +31,9 @@ _DATA = ("tokens", "samples", "requests", "params")
 # Scales of parameters.
 SIZES = ("b", "bn", "billion", "t")
 
+# Values whose words may hold a number that counts something, too: 'batch size 1'.
+COUNTING = ("scenario", "rollout", "price", "objective")
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -38,6 +41,15 @@ class Unit:
 
     name: str
     size: float
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Named:
+    """A field's name in tokens [start, end)."""
+
+    field: str
     start: int
     end: int
 
@@ -80,6 +92,12 @@ class Amount:
         return self.value
 
 
+def _is_whole(word: Phrase) -> bool:
+    """Whether a word says a value that no number in it is apart from."""
+    value = word.get("value")
+    return value is not None and value.name not in COUNTING
+
+
 @dataclass(frozen=True)
 class Found:
     """What is known of a text while numbers are looked for: its tokens, the words of the lexicon by their first token,
@@ -92,6 +110,20 @@ class Found:
     lexicon: Lexicon
     inside: frozenset[int] = frozenset()
     """Tokens of words that say a value ('fp8', '4-bit'): no numbers of their own."""
+
+    @cached_property
+    def fields(self) -> list[Named]:
+        """Every name of a field in the text, outside names of things."""
+        inside = {at for start, end in self.names.items() for at in range(start, end)}
+        named: list[Named] = []
+        for at, words in self.words.items():
+            if at in inside:
+                continue
+            said = max((word.end for word in words if _is_whole(word) or word.get("onto")), default=0)
+            for word in words:
+                # 'sequence parallel' names no sequence, 'more like 140M' nothing more.
+                named += [Named(sense.name, at, word.end) for sense in word.all("field") if word.end >= said]
+        return named
 
     @cached_property
     def behind_names(self) -> frozenset[int]:

@@ -10,9 +10,8 @@ from functools import cached_property
 from agent.offline.catalogue import Catalogue
 from agent.offline.language.amounts import amounts
 from agent.offline.language.asking import past, telling
-from agent.offline.language.assign import COUNTING
 from agent.offline.language.lexicon import Phrase, Sense, in_latin, lexicon, mended, together, unlike_english
-from agent.offline.language.measures import TIMES, Found
+from agent.offline.language.measures import COUNTING, TIMES, Found
 from agent.offline.language.names import Name, head_words, names
 from agent.offline.language.rows import Row, rows
 from agent.offline.language.spoken import in_digits

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language.asking import asks_which, is_asked, sentences
-from agent.offline.language.assign import fields_named, value_of
+from agent.offline.language.assign import value_of
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.machines_changed import ORDINALS, another
 from agent.offline.language.measures import TIMES, Amount, Unit
@@ -364,7 +364,7 @@ def _share_of(page: Page, mark: Mark) -> str | None:
     used = {at for number in page.filled if number.name for at in range(*number.name)}
     sentence = next(part for part in sentences(page.read.tokens) if mark.start in part)
     # 'Half of the prompts' is of them, whatever else 'of the prompts' may name.
-    named = [one for one in fields_named(found) if mark.end + 1 < one.start < sentence.stop and one.start not in used]
+    named = [one for one in found.fields if mark.end + 1 < one.start < sentence.stop and one.start not in used]
     meant = [name for one in named for name in MEANT.get(one.field, (one.field,)) if name in ALL_PATHS]
     shares = [name for name in meant if name in quantities and "percent" in quantities[name].of]
     return next((name for name in shares if _of_kind(page, name)), None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.offline.language import act
-from agent.offline.language.assign import Filled, fields_named, value_of
+from agent.offline.language.assign import Filled, value_of
 from agent.offline.language.features.role import of_role
 from agent.offline.language.lexicon import Quantity, lexicon
 from agent.offline.language.mentions import Mentions
@@ -32,7 +32,7 @@ def by_role(
 ) -> tuple[list[Filled], list[Row]]:
     """(What each number fills, the numbers that fill nothing). Of a text with more numbers than anybody means the first
     are looked at."""
-    weights, named = act.trained()["role"], fields_named(read.found)
+    weights, named = act.trained()["role"], read.found.fields
     kept, rest = list(filled), list(left)
     for row in rows_of(filled, left)[:_MOST_NUMBERS]:
         cheapest = [each for each in filled if each.row is row]

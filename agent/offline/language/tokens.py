@@ -139,8 +139,9 @@ def _narrow(one: str) -> str:
     return chr(ord(one) - 0xFEE0) if "\uff10" <= one <= "\uff5a" else "." if one == "．" else one
 
 
+_BETWEEN_DIGITS = dict.fromkeys(map(ord, ",_'’"))
+
+
 def digits(text: str) -> float:
     """The value of a number token."""
-    for sign in ",_'’":
-        text = text.replace(sign, "")
-    return min(float(text), 1e300)
+    return min(float(text if text.isdecimal() else text.translate(_BETWEEN_DIGITS)), 1e300)

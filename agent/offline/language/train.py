@@ -19,7 +19,7 @@ import yaml
 
 from agent.offline.catalogue import known
 from agent.offline.language import act
-from agent.offline.language.assign import fields_named, value_of
+from agent.offline.language.assign import value_of
 from agent.offline.language.features.mode import Context, of_mode
 from agent.offline.language.features.role import of_role
 from agent.offline.language.features.tool import of_tool
@@ -321,7 +321,7 @@ def _page(example: Example, modes: act.Classifier) -> Page:
 def _numbers_shown(page: Page, example: Example) -> Iterator[tuple[Sequence[str], tuple[str, ...]]]:
     if example.numbers is None:
         return
-    named = fields_named(page.read.found)
+    named = page.read.found.fields
     for row in rows_of(*page.first):
         filled = [each for each in page.first.filled if each.row is row]
         if meant := _meant(row, [each.field for each in filled], example.numbers):

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from agent.offline.language.assign import Filled, Named
+from agent.offline.language.assign import Filled
+from agent.offline.language.measures import Named
 from agent.offline.language.mentions import Mentions
 from agent.offline.language.rows import Row
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Need, Reading
 from agent.offline.language.asking import asks_which
-from agent.offline.language.assign import fields_named
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.reading.alone import field_in
@@ -243,7 +242,7 @@ def sweep_of(page: Page, reading: Reading) -> dict[str, Any]:
 
 def _rows_named(page: Page) -> Iterator[tuple[str, list[Any]]]:
     """Rows of numbers that nothing was made of, right behind the name of a field: 'the same for ranks 8, 16, 64'."""
-    names = {name.end: name.field for name in fields_named(page.read.found)}
+    names = {name.end: name.field for name in page.read.found.fields}
     for row in [row for row in page.left if len(row.amounts) > 1]:
         if (field := names.get(row.start)) in ALL_PATHS:
             page.left = [other for other in page.left if other is not row]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.language.asking import asks
-from agent.offline.language.assign import Filled, fields_named, single
+from agent.offline.language.assign import Filled, single
 from agent.offline.language.devices import is_machine
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S
@@ -103,7 +103,7 @@ def _price(page: Page, terms: Mapping[str, Any]) -> dict[str, str]:
 
 def _share_of_time(page: Page) -> dict[str, float]:
     """How much of the time devices work, said as a part: 'busy half of the time'."""
-    named = [name for name in fields_named(page.read.found) if name.field == "utilisation"]
+    named = [name for name in page.read.found.fields if name.field == "utilisation"]
     for mark in page.marks:
         near = any(name.start - _NEAR <= mark.end and mark.start <= name.end + _NEAR for name in named)
         if near and mark.amount is None and mark.factor < 1:

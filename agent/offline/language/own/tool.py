@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.calls import wishes as calls
 from agent.offline.form import Edit, Reading
-from agent.offline.language.assign import fields_named
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.files import files_of, import_of, matrix_of, report_of, scenario_of
 from agent.offline.language.own.limits import limit_of, scaling_of, sweep_of
@@ -65,7 +64,7 @@ def is_outside(page: Page) -> bool:
 def _limits_of_serving(page: Page) -> dict[str, Any]:
     """Limits of a deployment that no Plan holds."""
     found: dict[str, Any] = {}
-    lengths = [one for one in fields_named(page.read.found) if one.field in ("input_len", "output_len", "length")]
+    lengths = [one for one in page.read.found.fields if one.field in ("input_len", "output_len", "length")]
     for name in ("e2e_limit_s", "usd_per_million"):
         if values := page.values(name):
             found[name] = values[-1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Edit
 from agent.offline.language.asking import asks, clauses, sentences
-from agent.offline.language.assign import Filled, fields_named, single, strange, value_of
+from agent.offline.language.assign import Filled, single, strange, value_of
 from agent.offline.language.devices import of_an_article
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import Found
@@ -175,8 +175,10 @@ def corrected(read: Mentions, filled: list[Filled], left: list[Row]) -> tuple[li
     for row in [*left, *unsure]:
         last = row.amounts[-1]
         bare = len(row.amounts) == 1 and not (last.units or last.names or last.per)
+        if not (bare and ends & {row.start, row.start - 1}):
+            continue
         before = [number for number in filled if number.row.end <= row.start - 1 and number.row not in unsure]
-        if not (bare and before and ends & {row.start, row.start - 1}):
+        if not before:
             continue
         wrong = max(before, key=lambda number: number.row.start)
         quantity = lexicon().quantities[wrong.field]
@@ -321,7 +323,7 @@ def _stands_beside(read: Mentions, row: Row, others: Sequence[Row], sentence: ra
 
 def _is_of_other_work(read: Mentions, row: Row, plan: Mapping[str, Any]) -> bool:
     """Whether right beside a number a field is named that only the other kind of work has: 'epochs 3' of serving."""
-    beside = [name.field for name in fields_named(read.found) if row.start == name.end or row.end == name.start]
+    beside = [name.field for name in read.found.fields if row.start == name.end or row.end == name.start]
     modes = {mode_of_field(name) for name in beside}
     return bool(modes) and modes == {TRAINING if is_serving(plan) else SERVING}
 

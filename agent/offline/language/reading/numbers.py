@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from agent.offline.form import BESIDE, Edit, Need
-from agent.offline.language.assign import Filled, fields_named, value_of
+from agent.offline.language.assign import Filled, value_of
 from agent.offline.language.calendar import Window
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.machines_changed import machines_added
@@ -245,14 +245,14 @@ def _buys_more(page: Page, number: Filled) -> bool:
     if number.name is None or number.name[0] < number.row.end:
         return False
     around = range(number.row.start - 1, number.name[0])
-    return any(name.field == "more_usd" and name.start in around for name in fields_named(page.read.found))
+    return any(name.field == "more_usd" and name.start in around for name in page.read.found.fields)
 
 
 def _for_power(page: Page) -> list[Filled]:
     """Cents that nothing is said to cost, where power is spoken of: 'what do they pull from the wall, 30 cents'."""
     quantity = page.read.found.lexicon.quantities[_POWER]
     cents = [row for row in page.left if len(row.amounts) == 1 and row.amounts[0].unit("usd", *NEAR_DOLLARS)]
-    if not cents or not any(name.field == _POWER for name in fields_named(page.read.found)):
+    if not cents or not any(name.field == _POWER for name in page.read.found.fields):
         return []
     priced = [(row, value_of(quantity, row.amounts[0], row.amounts[0])) for row in cents if not row.amounts[0].per]
     prices = [Filled(_POWER, (value,), row, 1.0) for row, value in priced if value <= quantity.usual[1]]

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from agent.offline.form import Edit
 from agent.offline.language.asking import is_asked
-from agent.offline.language.assign import Named, fields_named, single
+from agent.offline.language.assign import single
+from agent.offline.language.measures import Named
 from agent.offline.language.mentions import SERVING, Value
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import free_names
@@ -122,7 +123,7 @@ def named_alone(page: Page, edits: Sequence[Edit]) -> list[Edit]:
     fields = {edit.field for edit in edits}
     free = [way for way in _free(page) if way.field not in fields and way.start not in page.refused.things]
     # The pipeline of 'virtual pipeline stages' is none.
-    whole = [name for name in fields_named(page.read.found) if name.field not in _WAYS] if free else []
+    whole = [name for name in page.read.found.fields if name.field not in _WAYS] if free else []
     free = [way for way in free if not any(_is_part_of(way, name) for name in whole)]
     chosen = page.read.does("or", "versus", "compare", "contrast") or "best" in page.read.asked("focus")
     if chosen or not free or asks_sizes(page):

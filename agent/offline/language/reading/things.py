@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from agent.offline.language import scope
-from agent.offline.language.assign import Filled, Named, fields_named
+from agent.offline.language.assign import Filled
+from agent.offline.language.measures import Named
 from agent.offline.language.mentions import Mentions, Value
 from planner.requests import ALL_PATHS
 
@@ -70,4 +71,4 @@ def free_names(read: Mentions, filled: Sequence[Filled]) -> list[Named]:
     """Names of fields that no number was said of; the 'on' of 'not on AWS' names none."""
     used = {at for number in filled if number.name for at in range(*number.name)}
     used |= {at for at, token in enumerate(read.tokens) if token.norm in read.found.lexicon.placing}
-    return [name for name in fields_named(read.found) if name.field in ALL_PATHS and name.start not in used]
+    return [name for name in read.found.fields if name.field in ALL_PATHS and name.start not in used]

@@ -32,7 +32,7 @@ from agent.offline.language.reading.unread import lost_words, unknown_words, unu
 from planner.requests import ALL_PATHS
 
 # Of a longer message the beginning is read, and the rest is told to be unread.
-_LONGEST = 12_000
+_LONGEST = 8_000
 _OF_A_RUN = ("estimate_training", "estimate_cost", "check_fit")
 _LENGTHS = ("dataset_tokens", "dataset_samples", "steps", "epochs")
 _FACTS = ("describe_model", "describe_hardware")

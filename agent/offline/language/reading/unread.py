@@ -69,7 +69,7 @@ def unused_numbers(page: Page, reading: Reading) -> list[str]:
     paid_by = {*reading.pricing} & _OF_DEVICES_ALONE if reading.tool in _OF_FACTS else {*reading.pricing}
     made = {*limited, *paid_by, *(("model_size", "active_size") if named else ())}
     sizes = {size for device in {*_devices_meant(page)} if (size := page.catalogue.memory_gb(device))}
-    own = [*_listed(reading.own.values())]
+    own = {*_listed(reading.own.values())}
     paid = [*reading.own.get("paid_for", {}).values(), reading.own.get("of_these", {})]
     paid_hours, counted = (any(name in each for each in paid) for name in ("hours", "count"))
     found: list[str] = []

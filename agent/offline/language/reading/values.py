@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent.offline.form import BESIDE, Edit
-from agent.offline.language.assign import COUNTING
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.measures import COUNTING
 from agent.offline.language.mentions import SERVING, Value
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import NUMBER_OF, free_names, number_names, of_a_number
