@@ -18,6 +18,8 @@ from measure.logs.steady import SteadySteps, by_step, restarts, steady
 # Beyond this two counts of samples contradict each other, and the speed has changed.
 _SAMPLES_ALIKE = 0.10
 _SHIFT = 0.10
+# Beyond this the clocks of lines say otherwise than the steps that they tell.
+_CLOCKS_APART = 0.5
 _OF_PROMPTS = ("verl", "openrlhf", "nemo-rl", "slime")
 # Programs that have whole replicas, or shards of them, and nothing else: a device is a rank of the batch.
 _OF_REPLICAS = ("hf-trainer", "unsloth", "axolotl")
@@ -83,9 +85,14 @@ def _went_on(at: int, rows: Sequence[tuple[int, Row]], bars: Sequence[tuple[int,
 
 def _of_clocks(facts: HeaderFacts, result: SteadySteps, *, counted: bool) -> list[str]:
     """The step time by when lines were printed, where nothing else tells it; and what is to be said of it."""
-    seconds = result.facts.get("clock_step_s")
-    if "step_s" in result.figures or seconds is None:
+    seconds, told = result.facts.get("clock_step_s"), result.figures.get("step_s")
+    if seconds is None or (counted and told):
         return []
+    if told:
+        apart = abs(math.log(seconds / told)) > math.log1p(_CLOCKS_APART)
+        beside = f"its lines lie {seconds:.4g} s a step apart, where it tells {told:.4g} s: "
+        why = "waiting, evaluation and checkpoints are beside it" if seconds > told else "they may number passes"
+        return [beside + why] if apart else []
     if counted:
         return [f"{seconds:.4g} s lie between its lines; how many steps that is they do not tell"]
     result.figures["step_s"] = seconds

@@ -20,7 +20,7 @@ COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _NUMBER = r"[-+]?(?:\d++(?:,\d++)*+(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?|nan|inf|-inf|NaN|Infinity"
 # What Python prints a number in: np.float32(1.5), tensor(1.5, device='cuda:0').
 _CALL = r"(?:[a-z][\w.]{0,19}\()"
-_UNIT = r"(?: ?(GiB|GB|MiB|MB|ms|sec|s|[KMGBT]|%)(?![A-Za-z]))?"
+_UNIT = r"(?: ?(GiB|GB|MiB|MB|ms|us|sec|s|[KMGBT]|%)(?![A-Za-z]))?"
 _PAIR = re.compile(
     rf"([A-Za-z_][\w /().@%-]{{0,60}}?)['\"]?[ \t]*[:=][ \t]*{_CALL}?['\"]?\[{{0,2}}({_NUMBER})"
     rf"(?![\w:.]*:\d|-\d){_UNIT}"
@@ -35,8 +35,8 @@ _RATED = re.compile(
     r"|%? ?(?:\w+ )?MFU\b)(?![\w/])"
 )
 # Seconds in a cell of their own (llm.c, train_gpt2.cu).
-_CELL = re.compile(rf"[|·;] *({_NUMBER}) ?(ms|s|sec) *(?=[|·;]|$)")
-_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0}
+_CELL = re.compile(rf"[|·;] *({_NUMBER}) ?(ms|us|s|sec) *(?=[|·;]|$)")
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0}
 _MANY = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 # No device has more: a larger number is of MiB.
 _MOST_GIB = 2000.0
@@ -56,8 +56,13 @@ _ITERATION = re.compile(
     r"| \d+/(\d+), (?:RunningAvg)?SamplesPerSec",
     re.IGNORECASE,
 )
-_PASS = re.compile(r"\b(?:iter|it|batch) *[#:=\[(]* *(\d+)(?!\d|\.\d|[\w%]| per\b)", re.IGNORECASE)
-_EPOCH = re.compile(r"\bepoch *[:=\[(]* *(\d+)(?![\d.])", re.IGNORECASE)
+# Behind that of an epoch, [3][150/2500], a pass has no name (mmengine, PyTorch's examples).
+_PASS = re.compile(
+    r"(?<![/\w])(?:iter|it|batch) *[#:=\[(]* *(\d+)(?!\d|\.\d|[\w%]| per\b)"
+    r"|\bepoch *(?:\(\w+\))? *[:=]* *\[\d+(?:/\d+)?\] ?\[(\d+)/\d+\]",
+    re.IGNORECASE,
+)
+_EPOCH = re.compile(r"\bepoch *(?:\(\w+\))? *[:=\[( ]*(\d+)(?![\d.])", re.IGNORECASE)
 # Of a program that tells steps done and seconds since the start: ms-swift, its older versions, modded-nanogpt.
 _SINCE = re.compile(r"'global_step/max_steps': '(\d+)/(\d+)'.*?'elapsed_time': '((?:\d+[dhms] ?)+)'")
 _SPEED = re.compile(r"'train_speed\(iter/s\)': ([\d.]+).*'global_step': (\d+)")
@@ -80,6 +85,7 @@ _SPANS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _MOST_CHARACTERS = 8000
 # What numbers a line, and is nothing to keep alone.
 _NUMBERS = {"step", "pass", "epoch", "clock_s"}
+_COUNTED = {"step", "pass"}
 # What stands before a bar that a program tells in words.
 TOLD = "train"
 
@@ -99,7 +105,7 @@ def row_of(line: str) -> Row:
     if not row.keys() - _NUMBERS:
         return {}
     if "step" not in row and (number := _PASS.search(line)):
-        row.setdefault("pass", float(number[1]))
+        row.setdefault("pass", float(number[1] or number[2]))
     if "epoch" not in row and (epoch := _EPOCH.search(line)):
         row["epoch"] = float(epoch[1])
     if (clock := clock_s(line)) is not None:
@@ -108,7 +114,9 @@ def row_of(line: str) -> Row:
         row["updates"] = 1.0
     if "step_s" not in row and row.get("steps_per_s"):
         row["step_s"] = 1.0 / row["steps_per_s"]
-    return row
+    # What takes less than the ways forward and back is of something in a step: what fetches its data, its optimizer.
+    parts_s = row.pop("parts_s", 0.0)
+    return {name: value for name, value in row.items() if name not in ("step_s", "pass_s") or value >= parts_s}
 
 
 def rows_of(line: str) -> list[Row]:
@@ -163,16 +171,16 @@ def _pairs(line: str, row: Row) -> None:
     for name, number, unit in _PAIR.findall(line) if ":" in line or "=" in line else ():
         known = quantity(name)
         if known and (value := _value(number, unit, known)) is not None:
-            row.setdefault(known[0], value)
+            put(row, known[0], value)
     for name, number, unit in _BESIDE.findall(line):
         known = named(name)
         if known and (value := _value(number, unit, known)) is not None:
-            row.setdefault(known[0], value)
+            put(row, known[0], value)
     rated = _RATED.findall(_BAR.sub("", line))
     for number, many, unit in (*rated, *((number, "", unit) for number, unit in _CELL.findall(line))):
         known = quantity(unit)
         if known and (value := _value(number, "%" if "%" in unit else many.upper(), known)) is not None:
-            row.setdefault(known[0], value)
+            put(row, known[0], value)
     if each := _EACH.search(line):
         row["tokens_per_s_per_device"] = number_of(each[1])
 
@@ -202,7 +210,17 @@ def _value(number: str, unit: str, known: tuple[str, float]) -> float | None:
         factor = _SECONDS["ms"]
     elif name == "mfu" and unit != "%" and value <= 1.0:
         factor = 1.0
-    return value * factor
+    # What averages show behind a name of passes is no number of one.
+    return None if name in _COUNTED and value * factor % 1.0 else value * factor
+
+
+def put(row: Row, name: str, value: float) -> None:
+    """Into a row: the first of a kind counts, of memory the most (what is held now stands beside the peak), of parts
+    all."""
+    if name == "parts_s":
+        row[name] = row.get(name, 0.0) + value
+    else:
+        row[name] = max(value, row.get(name, value)) if name.endswith("_bytes") else row.get(name, value)
 
 
 def _of_object(text: str) -> Row:
@@ -214,7 +232,7 @@ def _of_object(text: str) -> Row:
     for name, number in pairs:
         known = named(name)
         if known and (value := _value(number, "", known)) is not None:
-            row.setdefault(known[0], value)
+            put(row, known[0], value)
     return row
 
 
@@ -226,9 +244,9 @@ def of_mapping(data: Mapping[str, Any]) -> Row:
     for name, value in data.items():
         known = quantity(name) if isinstance(name, str) else None
         if known and isinstance(value, (int, float)) and not isinstance(value, bool):
-            row.setdefault(known[0], float(value) * known[1])
+            put(row, known[0], float(value) * known[1])
         elif known and isinstance(value, str) and (number := _value(value, "", known)) is not None:
-            row.setdefault(known[0], number)
+            put(row, known[0], number)
     return row
 
 

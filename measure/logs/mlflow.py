@@ -16,7 +16,7 @@ from knowledge.own.files import read_text
 from measure.history.run import MeasuredRun
 from measure.logs.assembling import assembled
 from measure.logs.facts import HeaderFacts
-from measure.logs.lines import Row
+from measure.logs.lines import Row, put
 from measure.logs.quantities import kept as named
 from measure.logs.tensorboard import MOST_STEPS, timed
 
@@ -99,7 +99,7 @@ def _of_points(points: Iterable[_Point], params: Iterable[tuple[str, str]], name
         if known is None or (step not in steps and len(steps) >= MOST_STEPS):
             continue
         clocks.setdefault(step, clock)
-        steps.setdefault(step, {"step": float(step)}).setdefault(known[0], value * known[1])
+        put(steps.setdefault(step, {"step": float(step)}), known[0], value * known[1])
     rows = [(place, row) for place, (_, row) in enumerate(sorted(steps.items())) if len(row) > 1]
     if not rows:
         return None

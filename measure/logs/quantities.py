@@ -24,7 +24,7 @@ _APART = re.compile(r"[-_ ]+")
 
 # Of a step: its number, its seconds, rates of one device or of all, and what the optimizer saw.
 _PLAIN: dict[str, tuple[str, ...]] = {
-    "step": ("completed step", "current_steps"),
+    "step": ("completed step", "current_steps", "num_updates"),
     "steps_per_s": ("throughput/device/batches_per_second",),
     "step_s": ("train_step_timing in s", "seconds", "iter time (s)", "timing_s/step", "time_metrics/end_to_end(s)"),
     "tokens_per_s_per_device": (
@@ -38,6 +38,8 @@ _PLAIN: dict[str, tuple[str, ...]] = {
     "gradient_norm": ("learning/grad_norm",),
     "global_batch": ("global batch size", "global_batch_size", "batch-size"),
     "consumed_samples": ("consumed samples", "consumed_samples"),
+    # Of Composer's clock, which counts: its console puts Train before each name.
+    "batches": ("train time/batch",),
     "consumed_tokens": ("consumed tokens", "consumed_tokens", "num_input_tokens_seen", "num_tokens", "total_tokens",
                         "trained tokens", "tokens", "tokens seen"),
     "step_tokens": ("total_weights", "perf/total_num_tokens"),

@@ -46,6 +46,7 @@ _LONGEST_TABLE = 2**20
 _MLPERF = b":::MLLOG "
 _SAVING = (b"saving checkpoint", b"Saving model checkpoint", b"Saving the checkpoint", b"successfully saved checkpoint")
 _OF_NO_STEP = (b"'eval_loss'", b"'eval_runtime'")
+_SPEEDS = {"step_s", "tokens_per_s", "tokens_per_s_per_device"}
 Bar = tuple[float, float, float, str]
 
 
@@ -101,8 +102,8 @@ class Scan:
     def rows(self) -> list[tuple[int, Row]]:
         """In the log's order, each line once though it may have several marks."""
         marks = [mark for mark in (*_ROWS, *_ANY) if mark in self.kept]
-        # One line with a loss may be anybody's sentence.
-        marks = [mark for mark in marks if mark not in _ANY or len(self.kept[mark].rows) > 1]
+        # One line with a loss may be anybody's sentence, but for one that numbers a step and tells how fast it was.
+        marks = [mark for mark in marks if mark not in _ANY or _of_steps(self.kept[mark].rows)]
         rows = {at: row for mark in marks for at, row in self.kept[mark].rows}
         return sorted(rows.items())
 
@@ -118,6 +119,10 @@ class Scan:
     @property
     def thinned(self) -> bool:
         return any(kept.every > 1 and kept.rows for kept in self.kept.values())
+
+
+def _of_steps(rows: Sequence[tuple[int, Row]]) -> bool:
+    return len(rows) > 1 or any("step" in row and _SPEEDS & row.keys() for _, row in rows)
 
 
 def scanned(stream: BinaryIO) -> Scan:

@@ -159,14 +159,19 @@ def _of_passes(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
 
 
 def _of_times_told(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
-    """What programs call the time is that since the start where it grows from line to line, else that of a step."""
+    """What programs call the time is that since the start where it grows from line to line, else that of a step; of
+    neither where the clocks of numbered lines leave a step far less, as it is that of many steps then."""
     times = [row["time_s"] for _, row in rows if "time_s" in row]
     falls = sum(after <= before for before, after in pairwise(times))
     name = "clock_s" if len(times) > 2 and falls <= _FEW * len(times) else "step_s"
     told = [(at, dict(row)) for at, row in rows]
     for _, row in told:
-        if (seconds := row.pop("time_s", None)) is not None and (name == "step_s" or "clock_s" not in row):
-            row.setdefault(name, seconds)
+        row.pop("time_s", None)
+    clock_step_s = _clock_step_s([row for _, row in told]) if times and name == "step_s" else None
+    of_many = clock_step_s is not None and quartiles(times)[1] > _SLOW * clock_step_s
+    for (_, row), (_, before) in zip(told, rows, strict=True):
+        if "time_s" in before and not of_many and (name == "step_s" or "clock_s" not in row):
+            row.setdefault(name, before["time_s"])
     return told
 
 
@@ -247,14 +252,14 @@ def _of_times(result: SteadySteps, times: Sequence[tuple[int, float]]) -> int:
 
 def _own_bars(bars: Sequence[tuple[int, Bar]], rows: Sequence[tuple[int, Row]]) -> Iterable[list[tuple[int, Bar]]]:
     """The progress bars, each from its beginning on, without those that begin after the last line of a step: these are
-    of something else, unless they took as long as the run says that it did."""
+    of something else, unless they stand at that step or took as long as the run says that it did."""
     bars_by_name: dict[tuple[float, str], list[tuple[int, Bar]]] = defaultdict(list)
     for at, bar in bars:
         bars_by_name[bar[1], _without_numbers(bar[3])].append((at, bar))
-    last = rows[-1][0] if rows else math.inf
+    last, number = (rows[-1][0], rows[-1][1].get("step")) if rows else (math.inf, None)
     run_s = next((row["runtime_s"] for _, row in reversed(rows) if "runtime_s" in row), math.nan)
     for each in bars_by_name.values():
-        if each[0][0] <= last or abs(each[-1][1][2] - run_s) <= max(2.0, 0.02 * run_s):
+        if each[0][0] <= last or each[0][1][0] == number or abs(each[-1][1][2] - run_s) <= max(2.0, 0.02 * run_s):
             yield each
 
 
@@ -273,14 +278,21 @@ def _of_bars(result: SteadySteps, bars: Iterable[list[tuple[int, Bar]]], saves: 
 
 def _of_clocks(result: SteadySteps, steps: Sequence[Row]) -> None:
     """Seconds a step from when its lines were printed, for programs that tell no time."""
-    clocked = [(row["step"], row["clock_s"]) for row in steps if "clock_s" in row]
+    if (seconds := _clock_step_s(steps)) is not None:
+        clocked = [row["step"] for row in steps if "clock_s" in row]
+        result.facts["clock_step_s"] = seconds
+        result.steps = result.steps or int(clocked[-1] - clocked[0])
+
+
+def _clock_step_s(rows: Sequence[Row]) -> float | None:
+    """The middle of the seconds a step between rows that have a number and a clock; None where they show too few."""
+    clocked = [(row["step"], row["clock_s"]) for row in rows if row.keys() >= {"step", "clock_s"}]
     if len(clocked) < 2:
-        return
+        return None
     whole = all(clock == int(clock) for _, clock in clocked)
     points = [(place, step, clock - clocked[0][1]) for place, (step, clock) in enumerate(clocked)]
-    if parts := _parts(points, (), _LEAST_BAR_S if whole else _LEAST_CLOCK_S):
-        result.facts["clock_step_s"] = quartiles(parts)[1]
-        result.steps = result.steps or int(points[-1][1] - points[0][1])
+    parts = _parts(points, (), _LEAST_BAR_S if whole else _LEAST_CLOCK_S)
+    return quartiles(parts)[1] if parts else None
 
 
 def _parts(points: Sequence[tuple[int, float, float]], saves: Sequence[int], least_s: float) -> list[float]:

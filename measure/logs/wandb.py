@@ -19,7 +19,7 @@ from knowledge.own.mappings import json_value
 from measure.history.run import MeasuredRun
 from measure.logs.assembling import assembled
 from measure.logs.facts import HeaderFacts
-from measure.logs.lines import Row
+from measure.logs.lines import Row, put
 from measure.logs.protobuf import fields_of, first, text
 from measure.logs.quantities import kept as named
 from measure.logs.tensorboard import MOST_STEPS, timed
@@ -64,7 +64,7 @@ def _history(message: bytes, rows: list[tuple[int, Row]], clocks: dict[int, floa
     for name, value in sorted(data.items(), key=lambda item: item[0].startswith("_")):
         known = named(name)
         if known and isinstance(value, (int, float)) and not isinstance(value, bool):
-            row.setdefault(known[0], float(value) * known[1])
+            put(row, known[0], float(value) * known[1])
     clock = row.pop("clock_s", None)
     if clock is not None and _is_counted(row):
         clocks.setdefault(int(row["step"]), clock)

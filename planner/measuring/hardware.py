@@ -36,6 +36,7 @@ _TERA = 1e12
 _BUSY = 0.5
 # What is not over so long after its time is ended.
 _GRACE_S = 5.0
+_LEAST_REDUCED = 2**24
 _INTENSITIES = tuple(2.0**power for power in range(-2, 13))
 _ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0}
 
@@ -262,7 +263,9 @@ def _figures(every: Sequence[_Rate], about: _About) -> MeasuredFigures:
     copies = [rate.rate for rate in every if rate.part == "memory" and rate.what == "copy"]
     links = [rate.rate for rate in every if rate.part == "host link"]
     reduced = [rate for rate in every if rate.part == "collective" and rate.what == "all-reduce"]
-    largest = max(reduced, key=lambda rate: rate.amount, default=None)
+    # A small one is the wait for its start and says nothing of links.
+    large = [rate for rate in reduced if rate.amount >= _LEAST_REDUCED]
+    largest = max(large, key=lambda rate: rate.amount, default=None)
     return MeasuredFigures(
         products={
             kind: [(rate.shape, rate.seconds) for rate in every if rate.what == kind and rate.shape]

@@ -87,3 +87,9 @@ def test_lightning_s_losses_of_steps_are_losses(tmp_path: Path) -> None:
         "epoch,step,train_loss_epoch,train_loss_step,val_loss\n0,49,,7.63,\n0,99,,7.53,\n0,99,7.58,,\n0,99,,,7.1\n"
     )
     assert read(path)[0].series.column("loss") == [7.63, 7.53]
+
+
+def test_a_bar_behind_the_last_step_is_that_of_the_steps_where_it_stands_at_it() -> None:
+    lines = "".join(f"{{'loss': 0.2, 'global_step': {step}, 'epoch': 2.0}}\n" for step in (180, 190, 200))
+    assert read_text(f"{lines} 33%|███ | 200/600 [01:10<01:58, 3.4it/s]\n").figures["step_s"] == pytest.approx(0.35)
+    assert "step_s" not in read_text(f"{lines} 33%|███ | 50/600 [01:10<01:58, 3.4it/s]\n").figures

@@ -165,3 +165,42 @@ def test_lines_that_number_no_step_are_those_of_their_epochs_or_tell_no_time() -
     assert any("60 s lie between its lines" in finding for finding in run.findings)
     head = "  Num Epochs = 2\n  Total optimization steps = 500\n"
     assert read_text(head + text).figures["step_s"] == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["optim_step_time=2.0e-04", "iter_time=0.001, forward_time=0.005, backward_time=0.005", "Train time/batch: 365",
+     "optimizer_time: 0.2", "Batch 0.818 (3.887)", "Data 0.002 (0.574)"],
+)  # fmt: skip
+def test_a_part_of_a_step_and_a_count_are_none_of_its_time(part: str) -> None:
+    assert "step_s" not in log(lambda step: f"step {step} loss: 2.5, {part}\n").figures
+
+
+@pytest.mark.parametrize("told_s", [1.0, 5.0, 13.0])
+@pytest.mark.parametrize("name", ["train_wall", "elapsed", "time"])
+def test_a_time_of_many_steps_is_none_of_one(name: str, told_s: float) -> None:
+    run = log(lambda step: f"2026-02-01 10:{step // 30:02}:{step % 30 * 2:02} step {step} loss: 2.5 {name}={told_s}\n")
+    assert run.figures["step_s"] == pytest.approx(told_s if told_s < 2.0 else 2.0)
+    assert any("between the lines" in finding or "lie 2 s a step apart" in finding for finding in run.findings)
+
+
+@pytest.mark.parametrize("epoch", ["[{epoch}]", "[{epoch}/120]", ": [{epoch}/120]", "(train) [{epoch}]"])
+def test_a_pass_of_an_epoch_needs_no_name(epoch: str) -> None:
+    text = "".join(
+        f"2026-02-01 1{at}:0{number}:00 Epoch {epoch.format(epoch=at)}[{number}0/60] Loss 2.5 Batch 0.7 (6.0)\n"
+        for at in (1, 2) for number in range(1, 6)
+    )  # fmt: skip
+    run = read_text(text)
+    assert run.series.step[:2] == [10, 20]
+    assert run.figures["step_s"] == pytest.approx(6.0)
+
+
+def test_of_memory_the_most_of_a_line_counts() -> None:
+    run = log(lambda step: f"step {step} loss 2.5 current_allocated_mem: 9.7 peak_allocated_mem: 44.6\n")
+    assert run.figures["peak_bytes"] == pytest.approx(44.6 * GIB)
+
+
+def test_one_line_is_a_run_where_it_numbers_a_step_and_rates_it() -> None:
+    assert read_text("step: 8, loss: 9.9, tokens_per_second: 76957.8\n").figures == {"tokens_per_s": 76957.8}
+    with pytest.raises(ValueError, match="nothing in it"):
+        read_text("at step 8 the loss: 9.9 was too high\n")

@@ -305,13 +305,13 @@ def together(timer):
             if kind == "cpu" and bytes_sent > _MOST_SENT_BY_CPUS:
                 break
             try:
-                seconds = _timed_together(timer, operation(name, timer, bytes_sent, rank, size))
+                seconds, late = _timed_together(timer, operation(name, timer, bytes_sent, rank, size))
             except (RuntimeError, NotImplementedError, ValueError) as error:
                 timer.without(name, error)
                 break
-            if rank == 0 and seconds is not None:
+            if rank == 0:
                 timer.tell("collective", name, float(bytes_sent), seconds, carried=share, processes=size)
-            if seconds is None:
+            if late:
                 break
     dist.destroy_process_group()
     return rank
@@ -336,7 +336,7 @@ def operation(name, timer, bytes_sent, rank, size):
 
 
 def _timed_together(timer, work):
-    """Seconds of one call, by all processes alike; None once the time is used up, which all hear from the first."""
+    """Seconds of one call, by all processes alike, and whether the time is used up, which all hear from the first."""
     for _ in range(2):
         work()
     timer.wait()
@@ -348,7 +348,7 @@ def _timed_together(timer, work):
     dist.broadcast(plan, 0)
     once, left = plan.tolist()
     if left <= 0:
-        return None
+        return once, True
     count = max(1, min(_REPEATS, int(min(0.3, left) / max(once, 1e-6))))
     best = float("inf")
     for _ in range(3):
@@ -358,7 +358,7 @@ def _timed_together(timer, work):
             work()
         timer.wait()
         best = min(best, (time.perf_counter() - start) / count)
-    return best
+    return best, False
 
 
 def about(timer):
@@ -387,8 +387,9 @@ def main():
         if together(timer) == 0:
             put(timer, "collectives.json")
         return
-    # Processes that measure together come after, and take as long to start as this did.
-    later = (time.time() - _STARTED + _TOGETHER_PART * settings["seconds"]) if settings["processes"] > 1 else 0.0
+    # Processes that measure together come after, and take as long to start as this did, as does what starts them.
+    start = 2.0 * (time.time() - _STARTED)
+    later = start + _TOGETHER_PART * settings["seconds"] if settings["processes"] > 1 else 0.0
     timer = DeviceTimer(kind_of(settings["device"]), left - later, folder)
     timer.event("repeat")
     for part in (matmuls, memory, attention, links, disk):
