@@ -19,14 +19,19 @@ from estimator.units import BYTES_PER_GB, FP32_BYTES
 
 # Part of the host link's rate that copies from page-locked memory reach: about 12.5 of 15.75 GB/s over PCIe 3 x16.
 LINK_SHARE = 0.8
-# Bytes/s of a node's memory at which fused Adam reads and writes its states there: the median of published steps. They
-# are far apart: 1.1e11 (10B parameters in 2.57 s on two Xeon 8168, Ren et al. 2021, table 4), 5.1e10 (72B over four
-# nodes of eight A100 in 10 s, DeepSpeed issue 6834), 5e10 (3B over two A100, DeepSpeed pull request 7474), 2.2e10 (1.2B
-# in 1.5 s, DeepSpeed issue 6695), 1.2e10 (7B over eight A800 in about 16 s, one thread a process).
-_HOST_ADAM = 5.0e10
+# Bytes/s of a node's memory that an optimizer step there reaches: the median of published steps. They are far apart:
+# 1.1e11 (Adam alone of 10B parameters in 2.57 s on two Xeon 8168, Ren et al. 2021, table 4), 7.6e10 (72B over four
+# nodes of eight A100 in 10 s, DeepSpeed issue 6834), 7.1e10 and 5.1e10 with cores bound to ranks and without (3B over
+# two A100 in steps of 2.38 and 3.08 s, DeepSpeed pull request 7474), 3.4e10 (1.2B in 1.5 s, DeepSpeed issue 6695),
+# 1.8e10 (7B over eight A800 in about 16 s, one thread a process).
+_HOST_ADAM = 6.0e10
 # The part of a host's memory bandwidth that it reaches with a thread on every core, where that is known: 1.1e11 of the
 # 2.56e11 bytes/s of two Xeon 8168 (six channels of DDR4-2666 each; Ren et al. 2021, table 4).
 _HOST_SHARE = 0.43
+# Numbers per parameter that DeepSpeed reads and writes beside Adam: gradients are multiplied by what scales and clips
+# them, whatever that is (unscale_and_clip_grads), and weights are read to be cast (stage_1_and_2.py, step; stage3.py,
+# _reassign_or_swap_out_partitioned_parameters).
+_AROUND_ADAM = 3.0
 # How much longer Adam takes in single PyTorch operators on the host (Ren et al. 2021, table 4: 14.76 s to 2.57 s).
 _UNFUSED = 5.7
 
@@ -44,19 +49,26 @@ def host_step_seconds(job: Job, layouts: Layouts, trained: Floats) -> Floats:
     """Seconds of one optimizer step on the host over `trained` parameters per device; 0 where states are on the device.
 
     All devices of a node share its memory. Updated weights are copied back meanwhile, block by block, so that the
-    longer of both counts; those that stay on the host are not.
+    longer of both counts, but by DeepSpeed once all are updated and cast; those that stay on the host are not.
     """
     away = layouts.optimizer_offloaded
     if not away.any():
         return np.zeros(len(layouts))
     ranks = min(job.machine.per_node, job.machine.count)
     element = FP32_BYTES if job.uses_adapters else job.updated_bytes
-    fused = job.framework.optimizer.fused or job.framework.gathering.live_parameters is not None
-    passes = job.optimizer.traffic_elements * element * (1.0 if fused else _UNFUSED)
+    own = _own_adam(job)
+    passes = job.optimizer.traffic_elements * element * (1.0 if own or job.framework.optimizer.fused else _UNFUSED)
+    if own:
+        passes += _AROUND_ADAM * element + job.framework.weights.compute_bytes
     known = job.plan.overrides.host_gb_per_s
     updating = trained * (ranks * passes / (_HOST_ADAM if known is None else _HOST_SHARE * known * BYTES_PER_GB))
     back = np.where(layouts.weights_offloaded, 0.0, trained * (job.framework.weights.compute_bytes / link_rate(job)))
-    return np.where(away, np.maximum(updating, back), 0.0)
+    return np.where(away, updating + back if own else np.maximum(updating, back), 0.0)
+
+
+def _own_adam(job: Job) -> bool:
+    """Whether states on the host are updated by DeepSpeed's Adam, step by step (_optimizer_step)."""
+    return job.framework.gathering.live_parameters is not None
 
 
 def offloaded_seconds(job: Job, layouts: Layouts, shape: StageShape, held: Held, passing: Floats) -> Floats:
@@ -88,15 +100,22 @@ def _gradient_bytes(job: Job, layouts: Layouts, held: Held, m: Floats) -> tuple[
 
     From stage 2 on every micro-batch's shard of gradients is added on the device to the sum so far, which comes from
     the host and goes back (DeepSpeed, async_accumulate_grad_in_cpu_via_gpu); otherwise the sum goes there once.
+    DeepSpeed casts it to fp32 before (async_inplace_copy_grad_to_fp32_buffer_from_gpu); stage 3 sums on the host even
+    where there is one micro-batch (partition_grads).
     """
-    framework = job.framework
-    once = held.sharded(
-        2, held.trained_dense * framework.gradients.held_bytes, held.trained_experts * framework.gradients.held_bytes
-    )
-    once = layouts.optimizer_offloaded * (once + held.sharded(2, held.adapters * framework.adapters.held_bytes))
+    framework, there = job.framework, layouts.optimizer_offloaded
+
+    def of_sum(size: float, adapted: float) -> Floats:
+        whole = held.sharded(2, held.trained_dense * size, held.trained_experts * size)
+        return there * (whole + held.sharded(2, held.adapters * adapted))
+
+    once = of_sum(framework.gradients.held_bytes, framework.adapters.held_bytes)
     each = (layouts.zero_stage >= 2) & framework.gradients.reduces_each_micro_batch
-    times = np.where(each, m, 1.0)
-    return once * times, once * (times - 1.0)
+    if not _own_adam(job):
+        times = np.where(each, m, 1.0)
+        return once * times, once * (times - 1.0)
+    times = np.where(each & ((m > 1.0) | (layouts.zero_stage >= 3)), m, 0.0)
+    return once * times + of_sum(FP32_BYTES, FP32_BYTES), once * np.maximum(0.0, times - 1.0)
 
 
 def _activation_bytes(job: Job, layouts: Layouts, shape: StageShape) -> Floats:

@@ -52,8 +52,9 @@ def without_overlap(job: Job, overlap: float | Floats = 1.0) -> Job:
 
 
 # Seconds of optimizer steps on the host: DeepSpeed issue 6834 (72B on four nodes of eight A100), Ren et al. 2021, table
-# 4 (10B and 1B on one host), DeepSpeed issue 6695 (1.2B). Hosts differ by ten times for the same work.
-PUBLISHED = [("Qwen/Qwen2-72B", 32, 10.0, 1.2), ("google/gemma-2-9b", 1, 2.57 * 9.24 / 10, 2.5),
+# 4 (Adam alone of 10B on one host, 28 of 42 bytes), DeepSpeed issue 6695 (1.2B). Hosts differ by ten times for the same
+# work.
+PUBLISHED = [("Qwen/Qwen2-72B", 32, 10.0, 1.3), ("google/gemma-2-9b", 1, 2.57 * 9.24 / 10 * 42 / 28, 2.5),
              ("meta-llama/Llama-3.2-1B", 1, 1.5 * 1.236 / 1.2, 2.5)]  # fmt: skip
 
 
@@ -69,10 +70,12 @@ def test_a_step_on_the_host_takes_about_the_published_time(
 
 
 def test_a_host_whose_bandwidth_is_given_updates_at_a_part_of_it() -> None:
-    """10 billion parameters on two Xeon 8168 in 2.57 s (Ren et al. 2021, table 4)."""
-    changes: dict[str, Any] = {"model": "google/gemma-2-9b", "cluster": {"count": 1}, "layout__dp": 1}
+    """Adam of 10 billion parameters on two Xeon 8168 in 2.57 s (Ren et al. 2021, table 4), of 28 of 42 bytes."""
+    changes: dict[str, Any] = {
+        "model": "google/gemma-2-9b", "cluster": {"count": 1}, "layout__dp": 1, "layout__offload": "params",
+    }  # fmt: skip
     known = updating(offload_job(**changes, overrides={"host_gb_per_s": 256.0}))
-    assert known == pytest.approx(2.57 * 9.24 / 10, rel=0.1)
+    assert known == pytest.approx(2.57 * 9.24 / 10 * 42 / 28, rel=0.1)
     assert updating(offload_job(**changes, overrides={"host_gb_per_s": 128.0})) == pytest.approx(2.0 * known, rel=0.01)
 
 
@@ -83,38 +86,41 @@ def test_nothing_offloaded_costs_nothing() -> None:
 
 
 def test_the_devices_of_a_node_share_its_memory() -> None:
-    one = offload_job(cluster__count=1, layout__dp=1)
-    assert updating(offload_job()) == pytest.approx(updating(one), rel=0.01)
-    two = offload_job(cluster__count=16, layout__dp=16)
+    one = offload_job(cluster__count=1, layout__dp=1, layout__offload="params")
+    assert updating(offload_job(layout__offload="params")) == pytest.approx(updating(one), rel=0.01)
+    two = offload_job(cluster__count=16, layout__dp=16, layout__offload="params")
     assert updating(two) == pytest.approx(updating(one) / 2, rel=0.01)
 
 
 def test_adam_in_single_operators_takes_longer_on_the_host() -> None:
-    """DeepSpeed has one kernel for it, that before transformers 5 has not (Ren et al. 2021, table 4: 5.7 times)."""
+    """DeepSpeed has one kernel for it, that before transformers 5 has not (Ren et al. 2021, table 4: 5.7 times), but
+    moves half as much again around it."""
     older = {"workload__framework": "fsdp2", "workload__software_version": "transformers 4.57"}
     fsdp = offload_job(**older, layout__offload="params")
-    assert 4.0 < updating(fsdp) / updating(offload_job(layout__offload="params")) < 7.0
+    assert 3.0 < updating(fsdp) / updating(offload_job(layout__offload="params")) < 4.5
 
 
-def test_a_slow_link_decides_what_comes_back_and_weights_on_the_host_do_not() -> None:
-    job = with_accelerator(offload_job(), host_bandwidth=1e8)
-    parameters = job.architecture.parameters / 8
-    assert updating(job) == pytest.approx(parameters * 2.0 / link_rate(job), rel=0.01)
-    assert updating(with_accelerator(offload_job(layout__offload="params"), host_bandwidth=1e8)) < updating(job)
+def test_weights_come_back_when_all_are_updated_and_those_on_the_host_do_not() -> None:
+    job, there = offload_job(), offload_job(layout__offload="params")
+    back = job.architecture.parameters / 8 * 2.0 / link_rate(job)
+    assert updating(job) == pytest.approx(updating(there) + back, rel=0.01)
+    assert updating(with_accelerator(there, host_bandwidth=1e8)) == updating(there)
 
 
 def test_gradients_cross_the_link_in_every_micro_batch_and_sums_come_back() -> None:
-    """Out m times; the other way the sums before all but the first."""
+    """Out m times, and once in fp32; the other way the sums before all but the first."""
     job = offload_job(layout__zero_stage=2, layout__recompute="none")
     gradients = job.architecture.parameters / 8 * 2.0
-    assert exposed(job) == pytest.approx(4 * gradients / link_rate(job), rel=0.01)
-    once = offload_job(workload__micro_batch=8)
-    assert exposed(once) == pytest.approx(gradients / link_rate(once), rel=0.01)
+    assert exposed(job) == pytest.approx((4 + 2) * gradients / link_rate(job), rel=0.01)
+    once = offload_job(layout__zero_stage=2, layout__recompute="none", workload__micro_batch=8)
+    assert exposed(once) == pytest.approx(2 * gradients / link_rate(once), rel=0.01)
 
 
-def test_offloaded_weights_come_in_forward_and_backward() -> None:
+def test_offloaded_weights_come_in_forward_and_backward_beside_gradients() -> None:
+    """In 16 bits once each way; gradients go out in 16 bits and in fp32 beside the latter."""
     job = offload_job(layout__offload="params", workload__micro_batch=8)
-    assert exposed(job) == pytest.approx(2 * job.architecture.parameters / 8 * 2.0 / link_rate(job), rel=0.01)
+    weights = job.architecture.parameters / 8 * 2.0
+    assert exposed(job) == pytest.approx((1 + 3) * weights / link_rate(job), rel=0.01)
 
 
 def test_offloaded_activations_go_and_come_once() -> None:
