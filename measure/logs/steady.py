@@ -149,7 +149,7 @@ def _of_passes(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
         if "pass" in row or "pass_s" in row:
             row = dict(row)
             number, seconds = row.pop("pass", None), row.pop("pass_s", None)
-            if seconds is not None:
+            if seconds is not None and not math.isnan(passes):
                 mean_s = fmean(taken[row["step"]]) if "step" in row else seconds
                 row.setdefault("step_s", mean_s * passes)
             if number is not None:
@@ -176,18 +176,22 @@ def _of_times_told(rows: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
 
 
 def _passes_of_a_step(rows: Sequence[tuple[int, Row]]) -> float:
-    """From one pass that updates the weights to the next, or from the first of a step to that of the next."""
-    updates = [row["pass"] for _, row in rows if "pass" in row and "updates" in row]
+    """From one pass that updates the weights to the next, lines between which may have been cut, or from the first of
+    a step to that of the next; nan where a step has several and no whole one is shown."""
+    updates = sorted({row["pass"] for _, row in rows if "pass" in row and "updates" in row})
     if len(updates) > 1:
-        return max(1.0, (updates[-1] - updates[0]) / (len(updates) - 1))
-    first = dict[float, float]()
+        return max(1.0, min(after - before for before, after in pairwise(updates)))
+    first, passes = dict[float, float](), 0
     for _, row in rows:
         if "step" in row and "pass" in row:
             first.setdefault(row["step"], row["pass"])
+            passes += 1
     # A log may begin in the middle of a step.
-    numbers = sorted(first)[1 if len(first) > 2 else 0 :]
+    numbers = sorted(first)
+    if numbers and first[numbers[0]] > 1.0:
+        numbers = numbers[1:]
     if len(numbers) < 2:
-        return 1.0
+        return math.nan if passes > max(1, len(first)) else 1.0
     return max(1.0, (first[numbers[-1]] - first[numbers[0]]) / (numbers[-1] - numbers[0]))
 
 

@@ -204,3 +204,10 @@ def test_one_line_is_a_run_where_it_numbers_a_step_and_rates_it() -> None:
     assert read_text("step: 8, loss: 9.9, tokens_per_second: 76957.8\n").figures == {"tokens_per_s": 76957.8}
     with pytest.raises(ValueError, match="nothing in it"):
         read_text("at step 8 the loss: 9.9 was too high\n")
+
+
+def test_passes_of_a_step_are_known_from_whole_ones_alone() -> None:
+    lines = [f"iter {at} step {at // 4}: loss 2.5, iter time: 100 ms{' (step)' * (at % 4 == 0)}\n" for at in range(60)]
+    assert read_text("".join(lines[1:])).figures["step_s"] == pytest.approx(0.4)
+    assert read_text("".join([*lines[1:10], *lines[50:]])).figures["step_s"] == pytest.approx(0.4)
+    assert "step_s" not in read_text("".join(line.replace(" (step)", "") for line in lines[4:8])).figures
