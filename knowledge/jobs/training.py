@@ -14,7 +14,7 @@ from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.defaults import USUAL_SEQ_LEN, UsualRun, fill, fill_adapters
 from estimator.plan.training.framework import Framework, OptimizerFacts, by_block, holding, summing
 from estimator.plan.training.job import Job
-from estimator.rl.generation import STAGES
+from estimator.rl.generation import STAGES, engine_seconds, least_generation_s
 from knowledge.fitted.training import calibration, framework, optimizer, sharded_by, usual_optimizer, usual_rollout
 from knowledge.jobs.images import room, seen
 from knowledge.jobs.serving import serving_job
@@ -36,7 +36,23 @@ def job_of(plan: Plan, framework_choice: tuple[str, str] | None = None) -> Job:
     Raises PlanError for an unknown or ambiguous name, or when something is missing.
     """
     asked = ("job", plan.model_dump_json(exclude_unset=True), framework_choice)
-    return made_once(asked, lambda: _job_of(plan, framework_choice))
+    return made_once(asked, lambda: _with_engine(plan, _job_of(plan, framework_choice), framework_choice))
+
+
+def _with_engine(plan: Plan, job: Job, framework_choice: tuple[str, str] | None) -> Job:
+    """The job of a plan that leaves open where GRPO's samples are generated, and whose framework does too, with an
+    engine on the same devices where that has them sooner than the trained model can, whatever the layout."""
+    training, framework_name = plan.training, job.framework.name
+    if training.stage != "grpo" or "rollout" in training.model_fields_set or usual_rollout(framework_name) is not None:
+        return job
+    try:
+        beside = _job_of(plan.patch({"workload.rollout": "colocated"}), framework_choice)
+    except PlanError:
+        return job
+    if beside.rollout is None or engine_seconds(beside, beside.rollout) >= least_generation_s(job):
+        return job
+    why = "an engine on the same devices generates samples sooner than the trained model"
+    return replace(beside, assumptions=(*beside.assumptions, Assumption("workload.rollout", "colocated", why)))
 
 
 def _job_of(plan: Plan, framework_choice: tuple[str, str] | None) -> Job:

@@ -50,6 +50,7 @@ class Concession:
 CONCESSIONS = (
     Concession({}, ""),
     Concession({"workload.rollout": "colocated"}, "an engine on the same devices that generates", stages=STAGES),
+    Concession({"workload.rollout": "trainer"}, "samples that the trained model generates itself", stages=("grpo",)),
     Concession({"workload.fused_loss": True}, "chunked loss"),
     Concession({"workload.fused_loss": True, "workload.tiled_mlp": True}, "chunked loss, MLP in tiles"),
     Concession({"workload.optimizer_in_backward": True}, "weights updated within the backward pass"),

@@ -165,3 +165,17 @@ def test_one_sequence_on_eight_devices_is_split_unasked(framework: str, seq_len:
     # Where nothing else splits it, sequences are cut shorter than they would be by choice.
     alone = plan_training(Plan.parse(data | {"model": "Qwen/Qwen3-1.7B", "layout": {"tp": 1, "pp": 1}}))
     assert alone.plan.layout.cp == 8
+
+
+@pytest.mark.parametrize("framework", ["auto", "hf-trainer", "fsdp2"])
+def test_grpo_is_not_slower_on_more_devices(framework: str) -> None:
+    """Where one has room for nothing but an engine beside the trainer, two would be slower with the trained model."""
+    workload = {"stage": "grpo", "framework": framework, "global_batch": 256, "seq_len": 2048}
+    plan = Plan.parse({"model": "qwen2.5-7b", "workload": workload, "cluster": {"accelerator": "h100-sxm"}})
+    seconds = []
+    for count in (2, 4, 8, 16):
+        planned = plan_training(plan.patch({"cluster.count": count}))
+        assert planned.fits
+        assert planned.job.training.rollout == "colocated"
+        seconds.append(float(planned.estimates.step.seconds[planned.index]))
+    assert seconds == sorted(seconds, reverse=True)
