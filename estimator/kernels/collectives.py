@@ -101,7 +101,7 @@ class Group:
     @cached_property
     def links(self) -> tuple[Floats | float, Floats | float]:
         """Bytes/s of one device to all members inside its domain, and to one neighbour, one way."""
-        full, peer = _links(self.machine, self.size, self.inside, self.stride)
+        full, peer = _links(self.machine, self.factors.host, self.size, self.inside, self.stride)
         return full * self.scaleup, peer * self.scaleup
 
     @property
@@ -276,7 +276,9 @@ def _domain(machine: Machine) -> int:
     return machine.per_node if machine.accelerator.topology in ("pcie", "none") else machine.fast_domain
 
 
-def _links(machine: Machine, size: Floats, inside: Floats, stride: np.ndarray) -> tuple[Floats | float, Floats | float]:
+def _links(
+    machine: Machine, through_host: float, size: Floats, inside: Floats, stride: np.ndarray
+) -> tuple[Floats | float, Floats | float]:
     """(bytes/s that one device has to the members inside its domain, bytes/s to one neighbour), one way."""
     accelerator = machine.accelerator
     total = accelerator.scaleup_bandwidth or accelerator.host_bandwidth
@@ -291,7 +293,7 @@ def _links(machine: Machine, size: Floats, inside: Floats, stride: np.ndarray) -
         full = np.minimum(total, 2.0 * link * np.maximum(1.0, np.ceil(_doublings(size) / 2.0)))
     if accelerator.topology in ("switch", "mesh") and accelerator.scaleup_domain < machine.per_node:
         # Devices joined by bridges reach the others of their node through the host's PCIe.
-        host = min(accelerator.host_bandwidth or total, total)
+        host = min(through_host * (accelerator.host_bandwidth or total), total)
         bridged = inside * stride <= accelerator.scaleup_domain
         full, peer = np.where(bridged, full, host), np.where(bridged, peer, host)
     return full, peer

@@ -33,6 +33,9 @@ class NetworkFactors:
     `direct` of the bandwidth, and wait `direct_sync_s` per peer between two phases. Those that let the switch add start
     in `direct_switch_s` and reach `direct_switch`.
 
+    Where bridges join fewer devices than a node has, the others are reached over the host's PCIe: at `host` of what the
+    bridges' link reaches of its bandwidth, which is less than 1 where no device reads another's memory there.
+
     `overlaps` is false where a library ends a collective before the next kernel starts.
     """
 
@@ -54,5 +57,6 @@ class NetworkFactors:
     direct_sync_s: float
     direct_switch: float
     direct_switch_s: float
+    host: float
     adds_in_switch: bool
     overlaps: bool

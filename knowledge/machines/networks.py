@@ -74,7 +74,10 @@ def factors_of(accelerator: Accelerator | None, fitted: Mapping[str, Any], engin
     rows = fitted["scaleup"]
     kernels = fitted["kernels"].get(engine, {}).get(measured_as, {})
     numbers = rows["default"] | fitted["scaleout"] | rows.get(measured_as, {}) | kernels
+    ring = numbers["ring"]
+    copied = accelerator is not None and accelerator.name.startswith(tuple(_facts()["through_host"]["names"]))
     return NetworkFactors(
+        host=rows.get("PCIe", {}).get("ring", ring) / ring if copied else 1.0,
         adds_in_switch=adds,
         overlaps=measured_as not in _waiting(),
         **{name: numbers[name] for name in FACTORS},
@@ -87,7 +90,8 @@ def timings_behind(kind: str) -> tuple[int, int]:
     return fitted["scaleup"].get(kind, {}).get("rows", 0), fitted["scaleout"]["rows"]
 
 
-FACTORS = tuple(field.name for field in fields(NetworkFactors) if field.name not in ("adds_in_switch", "overlaps"))
+_TOLD = ("host", "adds_in_switch", "overlaps")
+FACTORS = tuple(field.name for field in fields(NetworkFactors) if field.name not in _TOLD)
 
 
 def libraries() -> dict[str, str]:

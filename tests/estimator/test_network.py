@@ -118,3 +118,21 @@ def test_the_groups_of_a_layout_have_its_sizes() -> None:
     assert (groups.pipeline.size == layouts.pp).all()
     assert (groups.expert_data.size * layouts.ep * layouts.etp == layouts.tp * layouts.cp * layouts.dp).all()
     assert (groups.tensor.inside == np.minimum(layouts.tp, 8)).all()
+
+
+@pytest.mark.parametrize(("device", "count"), [("rtx-4090", 2), ("rtx-4090", 6), ("rtx-3090", 4), ("rtx-3090", 8)])
+def test_geforce_cards_reach_each_other_through_the_host(device: str, count: int) -> None:
+    """What six RTX 4090 copy through it, both ways together, is 21 to 31 GB/s (NVIDIA/nccl issue 814), what eight RTX
+    3090 do 6 to 9 (issue 1127): a ring goes both ways at once and has half of that, whatever joins some in pairs."""
+    members = group(make_job({"cluster": {"accelerator": device, "count": count}}), np.array([count]), np.array([1]))
+    payload = 1e9
+    bus = payload / float(all_reduce(members, np.array([payload]))[0]) * 2.0 * (count - 1) / count
+    assert 3e9 < bus < 15e9
+
+
+def test_cards_that_a_bridge_joins_are_faster_than_through_the_host() -> None:
+    two, four = (
+        group(make_job({"cluster": {"accelerator": "rtx-3090", "count": 4}}), np.array([size]), np.array([1]))
+        for size in (2, 4)
+    )
+    assert two.ring_s[0] * 3.0 < four.ring_s[0]
