@@ -472,6 +472,8 @@ class _EitherRequest(_EitherArguments, total=False):
     """Time to first token to stay below."""
     tpot_slo_ms: float | None
     """Time per output token to stay below."""
+    slo_statistic: Literal['mean', 'p99'] | None
+    """Whether latency limits hold for the mean or the p99."""
 
 class _SearchRequest(_PlanRequest, total=False):
     top: int
@@ -480,8 +482,6 @@ class _SearchRequest(_PlanRequest, total=False):
 class _LimitRequest(_EitherRequest, total=False):
     family: str | None
     """For goal model: a family such as llama or qwen2.5, or any; else that of the plan's model."""
-    slo_statistic: Literal['mean', 'p99']
-    """Of serving: whether limits hold for the mean or the p99."""
 
 class _SweepRequest(_EitherRequest, total=False):
     second_field: str | None
@@ -581,6 +581,8 @@ class _ServingRequest(_ServingArguments, total=False):
     """Time to first token to stay below."""
     tpot_slo_ms: float | None
     """Time per output token to stay below."""
+    slo_statistic: Literal['mean', 'p99'] | None
+    """Whether latency limits hold for the mean or the p99."""
     count: int | None
     """Accelerators in the run."""
     per_node: int | None
@@ -608,8 +610,6 @@ class _ServingRequest(_ServingArguments, total=False):
     """Memory of a node's host."""
 
 class _InferenceRequest(_ServingRequest, total=False):
-    slo_statistic: Literal['mean', 'p99']
-    """Whether latency limits hold for the mean or the p99."""
     usd_per_device_hour: float | None
     """Your own price, instead of the price book."""
 
@@ -708,8 +708,6 @@ class _Where(_EitherRequest, total=False):
     """Most power at the meter, devices at their limit, with hosts and cooling."""
     least_memory_gib: float | None
     """Least memory of a device, as vendors print it."""
-    slo_statistic: Literal['mean', 'p99']
-    """Of serving: whether limits hold for the mean or the p99."""
 
 class _ClusterRequest(_Where, total=False):
     sort: Literal['cost', 'time', 'balanced'] | None

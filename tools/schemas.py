@@ -47,6 +47,7 @@ EVERYDAY = frozenset({
     "seq_len", "micro_batch", "global_batch", "dataset_tokens", "epochs", "lora_rank", "tp", "pp", "cp", "ep", "dp",
     "zero_stage", "recompute", "offload", "deadline_h", "budget_usd", "provider", "input_len", "output_len",
     "concurrency", "request_rate", "weight_dtype", "kv_dtype", "engine", "ttft_slo_ms", "tpot_slo_ms",
+    "slo_statistic",
 })  # fmt: skip
 # So many values an argument may have to be listed again.
 _FEW = 6

@@ -61,7 +61,7 @@ _DEVICE_HOURS = "goal.budget_device_hours"
 _KEPT_WHEN_NEW = ("plans", "saved")
 _KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused", "site")
 # What no Plan holds and a deployment is asked for with.
-_LIMITS = ("slo_statistic", "e2e_limit_s", "usd_per_million")
+_LIMITS = ("e2e_limit_s", "usd_per_million")
 # Prices of the price book, not the person's own.
 _LISTED = ("spot", "reserved", "on_demand")
 # What a cluster that is taken brings beside its devices.

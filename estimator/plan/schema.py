@@ -43,6 +43,7 @@ WeightDtype = Literal[
     "q3_k_s", "iq3_m", "iq3_s", "iq3_xs", "iq3_xxs", "q2_k", "iq2_m", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "iq1_s",
 ]  # fmt: skip
 CacheDtype = Literal["auto", "bf16", "fp16", "fp8", "int8", "fp4"]
+Statistic = Literal["mean", "p99"]
 Engine = Literal["vllm", "sglang", "trtllm", "llamacpp", "ollama", "mlx", "hf", "gpt-fast", "exllamav2", "mlc"]
 
 # Characters of a value that an error shows.
@@ -312,6 +313,7 @@ class Inference(PlanPart):
     acceptance: float = Field(0.7, ge=0, le=1, description="Chance that a drafted token is kept.")
     ttft_slo_ms: float | None = Field(None, gt=0, description="Time to first token to stay below.")
     tpot_slo_ms: float | None = Field(None, gt=0, description="Time per output token to stay below.")
+    slo_statistic: Statistic = Field("mean", description="Whether latency limits hold for the mean or the p99.")
 
     @property
     def prompt_len(self) -> float:

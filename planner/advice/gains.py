@@ -175,7 +175,7 @@ def changed(base: PlanEstimate, patch: Mapping[str, Any]) -> PlanEstimate | None
     if isinstance(base, Planned):
         return base.varied(patch)
     try:
-        other = plan_serving(base.plan.patch(patch), base.slo.statistic, base.own_usd)
+        other = plan_serving(base.plan.patch(patch), base.own_usd)
     except PlanError:
         return None
     return other if reads(other.job) else None

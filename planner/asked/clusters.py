@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from planner.asked.serving import Statistic
 from planner.requests import EitherRequest
 
 Sort = Literal["cost", "time", "balanced"]
@@ -38,7 +37,6 @@ class Where(EitherRequest):
         description="Most power at the meter, devices at their limit, with hosts and cooling.",
     )
     least_memory_gib: float | None = Field(None, gt=0, description="Least memory of a device, as vendors print it.")
-    slo_statistic: Statistic = Field("mean", description="Of serving: whether limits hold for the mean or the p99.")
 
 
 class ClusterRequest(Where):

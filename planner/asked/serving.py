@@ -10,11 +10,9 @@ from estimator.plan.schema import CacheDtype, Engine, WeightDtype
 from planner.requests import ServingRequest
 
 Goal = Literal["throughput", "latency", "cost"]
-Statistic = Literal["mean", "p99"]
 
 
 class InferenceRequest(ServingRequest):
-    slo_statistic: Statistic = Field("mean", description="Whether latency limits hold for the mean or the p99.")
     usd_per_device_hour: float | None = Field(None, gt=0, description="Your own price, instead of the price book.")
 
 

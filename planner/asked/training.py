@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from planner.asked.serving import Statistic
 from planner.compare.values import Values
 from planner.requests import ONLY_SERVING, EitherRequest, PlanRequest
 
@@ -33,8 +32,6 @@ class LimitRequest(EitherRequest):
     family: str | None = Field(
         None, description="For goal model: a family such as llama or qwen2.5, or any; else that of the plan's model."
     )
-
-    slo_statistic: Statistic = Field("mean", description="Of serving: whether limits hold for the mean or the p99.")
 
     def asks_serving(self) -> bool:
         return self.goal in SERVING_GOALS

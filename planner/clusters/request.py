@@ -21,7 +21,6 @@ from planner.money.owned import metered_kw
 from planner.money.purchase import OWNED, purchase
 from planner.named import counted
 from planner.result import Assumption
-from planner.serving.pool import Statistic
 from planner.training.length import with_data
 
 # A run that is done by the next morning, or by the end of a working day, is not worth more money where nobody hurries.
@@ -46,7 +45,6 @@ class Asked:
     max_nodes: int | None
     max_usd_per_hour: float | None
     max_kw: float | None
-    statistic: Statistic
     known: dict[str, Any] = field(default_factory=dict)
     """What screening found, by the plan without its limits."""
 
@@ -159,7 +157,6 @@ def asked(request: Where, keep: bool = False) -> Asked:
         max_nodes=request.max_nodes,
         max_usd_per_hour=request.max_usd_per_hour,
         max_kw=request.max_kw,
-        statistic=request.slo_statistic,
     )
     ask.devices.extend(_devices(request, ask, names))
     return ask

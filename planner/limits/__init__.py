@@ -25,7 +25,7 @@ def find_limit(request: LimitRequest) -> Limit:
     if candidates and timed:
         candidates = finishing(plan, candidates)
     if isinstance(plan.workload, Inference):
-        limit = serving.limit_of(request.goal, plan, candidates, request.slo_statistic)
+        limit = serving.limit_of(request.goal, plan, candidates)
     else:
         limit = training.limit_of(request.goal, plan, candidates)
     return limit.model_copy(update={"warnings": [*_not_looked_at(plan, timed), *limit.warnings]})

@@ -22,7 +22,6 @@ from knowledge.figures import gib, seconds
 from knowledge.jobs.serving import serving_job
 from knowledge.machines.catalogue import no_accelerator
 from knowledge.machines.counted import find_devices
-from planner.asked.serving import Statistic
 from planner.evidence import evidence_of
 from planner.limits.cards import SCOPE, cards, smallest
 from planner.limits.models import ModelCandidates
@@ -58,30 +57,29 @@ class _Furthest:
     seen: dict[Any, Served] = field(default_factory=dict)
     alike: list[str] = field(default_factory=list)
 
-    def served(self, value: Any, statistic: Statistic) -> Served:
-        return self.seen.get(value) or plan_serving(self.plan(value), statistic)
+    def served(self, value: Any) -> Served:
+        return self.seen.get(value) or plan_serving(self.plan(value))
 
 
-def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None, statistic: Statistic = "mean") -> Limit:
-    """The most that still fits of a serving plan, its limits of latency held by a `statistic`: of all layouts that
-    agree with it. Raises PlanError."""
+def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None) -> Limit:
+    """The most that still fits of a serving plan: of all layouts that agree with it. Raises PlanError."""
     started = time.perf_counter()
     match goal:
         case "input_len" | "context" | "seq_len":
-            furthest = _longest(plan, goal == "input_len", statistic)
+            furthest = _longest(plan, goal == "input_len")
         case "concurrency":
-            furthest = _most_at_once(plan, statistic)
+            furthest = _most_at_once(plan)
         case "model":
             assert candidates
             furthest = _largest_model(plan, candidates)
         case "devices":
-            furthest = _fewest_devices(plan, statistic)
+            furthest = _fewest_devices(plan)
         case "accelerator":
-            furthest = _smallest_card(plan, statistic)
+            furthest = _smallest_card(plan)
         case _:
             valid = ["context", "input_len", "concurrency", "model", "devices", "accelerator"]
             raise PlanError("goal", f"{goal} is of training, but the plan is for serving", valid)
-    at = furthest.served(furthest.first if furthest.value is None else furthest.value, statistic)
+    at = furthest.served(furthest.first if furthest.value is None else furthest.value)
     field_of = {"model": "model", "devices": "cluster.count", "concurrency": "workload.concurrency",
                 "accelerator": "cluster.accelerator"}  # fmt: skip
     solved = field_of.get(goal, "workload.input_len")
@@ -97,7 +95,7 @@ def limit_of(goal: str, plan: Plan, candidates: ModelCandidates | None = None, s
         chosen=choice(at.pool, at.index, at.slo),
         limited_by=furthest.limited_by,
         why=furthest.why,
-        next_value=None if furthest.beyond is None else _next(furthest, furthest.beyond, statistic),
+        next_value=None if furthest.beyond is None else _next(furthest, furthest.beyond),
         tried=len(furthest.probes),
         probes=nearest_probes(furthest.probes, furthest.value, goal),
         alike=furthest.alike,
@@ -136,7 +134,7 @@ class _Timed:
         return able
 
 
-def _longest(plan: Plan, prompt: bool, statistic: Statistic) -> _Furthest:
+def _longest(plan: Plan, prompt: bool) -> _Furthest:
     """The longest prompt, or request of prompt and output, by halving what is left between fits and does not.
 
     Where the plan counts its clients, all of their requests have to fit at once.
@@ -150,7 +148,7 @@ def _longest(plan: Plan, prompt: bool, statistic: Statistic) -> _Furthest:
     most = min(_LONGEST, context - taken) if context else _LONGEST
     probes: dict[int, LimitProbe] = {}
     slow: dict[int, str] = {}
-    slo = slo_of(plan.inference, statistic)
+    slo = slo_of(plan.inference)
     timed = _Timed(slo, clients, np.ones(len(deployments(job)), dtype=bool))
 
     def fits(values: Floats) -> np.ndarray:
@@ -228,11 +226,11 @@ def _last(fits: Callable[[Floats], np.ndarray], low: int, high: int, points: int
             return good
 
 
-def _most_at_once(plan: Plan, statistic: Statistic) -> _Furthest:
+def _most_at_once(plan: Plan) -> _Furthest:
     """The most requests in flight that all have room, and that meet the limits of latency where there are any."""
     open_plan = plan.patch({"workload.request_rate": None, "workload.concurrency": 1})
     job = serving_job(open_plan)
-    candidates, slo = deployments(job), slo_of(open_plan.inference, statistic)
+    candidates, slo = deployments(job), slo_of(open_plan.inference)
     memory = serving_memory(job, candidates)
     room = np.where(memory.fits, memory.max_concurrency, 0.0)
     engine = np.floor(candidates.max_batch) * candidates.lanes
@@ -298,7 +296,7 @@ def _largest_model(plan: Plan, candidates: ModelCandidates) -> _Furthest:
     return _Furthest(plan_at, value, smallest, larger.value, "weights", why, probes, [scope])
 
 
-def _fewest_devices(plan: Plan, statistic: Statistic) -> _Furthest:
+def _fewest_devices(plan: Plan) -> _Furthest:
     """Parts of a node, then powers of two of whole nodes, until the plan fits and meets its limits of latency."""
     name = plan.cluster.accelerator
     if name is None:
@@ -310,7 +308,7 @@ def _fewest_devices(plan: Plan, statistic: Statistic) -> _Furthest:
     def plan_at(value: Any) -> Plan:
         return plan.patch({"cluster.count": value})
 
-    rooms = _Rooms(plan_at, plan.inference.concurrency or 1, statistic)
+    rooms = _Rooms(plan_at, plan.inference.concurrency or 1)
     probes, slow = rooms.fewest(counts, whole=counts.index(node))
     last = probes[-1]
     before = probes[-2] if len(probes) > 1 else None
@@ -336,10 +334,10 @@ def _fewest_devices(plan: Plan, statistic: Statistic) -> _Furthest:
     return _Furthest(plan_at, value, 1, before.value, by, why, probes, seen=seen)
 
 
-def _smallest_card(plan: Plan, statistic: Statistic) -> _Furthest:
+def _smallest_card(plan: Plan) -> _Furthest:
     """The card with the least memory of which as many as the plan counts (one, unless it says) hold it, and keep its
     limits of latency."""
-    count, limited = plan.cluster.count or 1, slo_of(plan.inference, statistic).limits_any
+    count, limited = plan.cluster.count or 1, slo_of(plan.inference).limits_any
     probes: list[LimitProbe] = []
     late: set[str] = set()
 
@@ -348,7 +346,7 @@ def _smallest_card(plan: Plan, statistic: Statistic) -> _Furthest:
 
     def fits(id: str) -> bool:
         probe = _probe(id, plan_at(id))
-        if limited and probe.fits and plan_serving(plan_at(id), statistic).meets_slo is False:
+        if limited and probe.fits and plan_serving(plan_at(id)).meets_slo is False:
             late.add(id)
         probes.append(probe.model_copy(update={"fits": probe.fits and id not in late}))
         return probes[-1].fits
@@ -375,14 +373,13 @@ class _Rooms:
 
     plan_at: Callable[[Any], Plan]
     clients: int
-    statistic: Statistic
     seen: dict[Any, Served] = field(default_factory=dict)
     places: dict[tuple[float, ...], int] = field(default_factory=dict)
     known: Loads | None = None
 
     def usual(self, count: Any) -> Served:
         if count not in self.seen:
-            self.seen[count] = plan_serving(self.plan_at(count), self.statistic, known=self._loads)
+            self.seen[count] = plan_serving(self.plan_at(count), known=self._loads)
         return self.seen[count]
 
     def _loads(self, job: ServingJob, these: Deployments) -> Loads | None:
@@ -402,7 +399,7 @@ class _Rooms:
         plan = self.plan_at(count)
         candidates, memory, _ = _held(plan)
         roomiest = candidates.row(int(np.argmax(np.where(memory.fits, memory.max_concurrency, 0.0))))
-        return plan_serving(plan.patch({"layout": roomiest}), self.statistic)
+        return plan_serving(plan.patch({"layout": roomiest}))
 
     def late(self, count: int) -> bool:
         """Whether its limits of latency are missed."""
@@ -448,11 +445,11 @@ def _probe(value: int | str, plan: Plan) -> LimitProbe:
     return LimitProbe(value=value, fits=bool(holds.any()), per_device_bytes=float(memory.total.min()), why=None)
 
 
-def _next(furthest: _Furthest, value: int | str, statistic: Statistic) -> NextValue:
+def _next(furthest: _Furthest, value: int | str) -> NextValue:
     """The nearest value that does not fit, with the memory of the layout that is nearest to fitting."""
     row = NextValue(value=value, per_device_bytes=None, high_bytes=None, components={}, stage=None, why=None)
     try:
-        memory = memory_of(furthest.served(value, statistic))
+        memory = memory_of(furthest.served(value))
     except PlanError as error:
         row.why = " ".join(str(error).split())
         return row

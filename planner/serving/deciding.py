@@ -44,7 +44,7 @@ def _others(served: Served) -> Iterator[tuple[str, Any]]:
 
 def _tried(served: Served, field: str, other: Any) -> Decisive | None:
     try:
-        neighbour = plan_serving(served.plan.patch({field: other}), served.slo.statistic, served.own_usd)
+        neighbour = plan_serving(served.plan.patch({field: other}), served.own_usd)
     except PlanError:
         return None
     if not (neighbour.fits or served.fits) or (reads(served.job) and not reads(neighbour.job)):

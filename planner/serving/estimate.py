@@ -24,7 +24,7 @@ from planner.serving.warnings import kinds_of, warnings_of
 
 def estimate_inference(request: InferenceRequest) -> ServingEstimate:
     """Estimate serving a model."""
-    served = plan_serving(request.to_plan(), request.slo_statistic, request.usd_per_device_hour)
+    served = plan_serving(request.to_plan(), request.usd_per_device_hour)
     return estimate_of(served)
 
 

@@ -214,7 +214,7 @@ def _plan(request: MlperfRequest, bench: Benchmark) -> tuple[Plan, int]:
             workload[name] = value
     limits = bench.limits.get(request.scenario)
     if limits:
-        workload |= {"ttft_slo_ms": limits.ttft_ms, "tpot_slo_ms": limits.tpot_ms}
+        workload |= {"ttft_slo_ms": limits.ttft_ms, "tpot_slo_ms": limits.tpot_ms, "slo_statistic": "p99"}
     data = {
         "model": bench.model,
         "workload": workload,
@@ -363,7 +363,7 @@ def _closed(bench: Benchmark, rate: float, scenario: str) -> list[str]:
 
 def _assumptions(request: MlperfRequest, assumptions: list[Assumption], plan: Plan, nodes: int) -> list[Assumption]:
     """The benchmark's own facts are no assumptions; what stands for submissions is."""
-    facts = {"workload.input_len", "workload.output_len", "workload.scenario", "slo_statistic", "workload.request_rate"}
+    facts = {"workload.input_len", "workload.output_len", "workload.scenario", "workload.request_rate"}
     by_field = {item.field: item for item in assumptions if item.field not in facts}
     rows: list[tuple[str, Any, str]] = []
     if request.engine is None:

@@ -22,7 +22,7 @@ from knowledge.jobs.serving import serving_job
 from knowledge.jobs.unlike import usual_processor
 from planner.money.offers import old_prices
 from planner.result import Assumption, TimeLimit
-from planner.serving.pool import Goal, Pool, Slo, Statistic, goal_order, pool_of, slo_of
+from planner.serving.pool import Goal, Pool, Slo, goal_order, pool_of, slo_of
 from planner.serving.prices import cheapest_hour, cost_of
 from planner.serving.results import (
     LatencyLimit,
@@ -136,9 +136,9 @@ class Served:
         for field, value, reason in (*_settings(self), *rows):
             if field not in named:
                 filled_in.append(Assumption(field=field, value=value, why=reason))
-        if self.slo.limits_any and self.slo.statistic == "mean":
+        if self.slo.limits_any and "slo_statistic" not in self.asked.inference.model_fields_set:
             why = "limits are of the mean unless slo_statistic is p99"
-            filled_in.append(Assumption(field="slo_statistic", value="mean", why=why))
+            filled_in.append(Assumption(field="workload.slo_statistic", value="mean", why=why))
         return filled_in
 
 
@@ -178,7 +178,6 @@ def goal_of(plan: Plan) -> Goal:
 
 def plan_serving(
     plan: Plan,
-    statistic: Statistic = "mean",
     own_usd: float | None = None,
     known: Callable[[ServingJob, Deployments], Loads | None] | None = None,
 ) -> Served:
@@ -188,7 +187,7 @@ def plan_serving(
     what cannot be served at all.
     """
     job = serving_job(plan)
-    slo = slo_of(job.inference, statistic)
+    slo = slo_of(job.inference)
     candidates = deployments(job)
     estimates = estimate(job, candidates, known and known(job, candidates))
     pool = pool_of([(job, estimates, np.full(len(candidates), np.nan))])
@@ -196,10 +195,10 @@ def plan_serving(
     # At a given number of devices the cheapest is the fastest.
     order = goal_order(pool, "throughput" if goal == "cost" else goal, slo)
     served = Served(plan, pool, int(order[0]), slo, own_usd)
-    return served if served.fits else _beside_host(served, statistic, own_usd) or served
+    return served if served.fits else _beside_host(served, own_usd) or served
 
 
-def _beside_host(served: Served, statistic: Statistic, own_usd: float | None) -> Served | None:
+def _beside_host(served: Served, own_usd: float | None) -> Served | None:
     """The same with what cards have no room for in the memory of their host, where the engine lays it there itself and
     that holds it: experts first, then whole layers (llama.cpp, common/fit.cpp: --fit is on unless turned off)."""
     job, plan = served.job, served.asked
@@ -208,7 +207,7 @@ def _beside_host(served: Served, statistic: Statistic, own_usd: float | None) ->
         return None
     host = usual_processor(job.machine.accelerator)
     try:
-        beside = plan_serving(plan.patch({"cluster.beside": [host]}), statistic, own_usd)
+        beside = plan_serving(plan.patch({"cluster.beside": [host]}), own_usd)
     except PlanError:
         return None
     return replace(beside, asked=plan) if beside.fits else None

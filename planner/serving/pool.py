@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from estimator.plan.layouts import Floats, Ints
-from estimator.plan.schema import Inference
+from estimator.plan.schema import Inference, Statistic
 from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates
-from planner.asked.serving import Goal, Statistic
+from planner.asked.serving import Goal
 
 # What differs by less than one percent is equal: estimates cannot tell it apart.
 EQUAL = 0.01
@@ -34,11 +34,11 @@ class Slo:
         return bool(np.isfinite(self.ttft_s) or np.isfinite(self.tpot_s))
 
 
-def slo_of(workload: Inference, statistic: Statistic) -> Slo:
+def slo_of(workload: Inference) -> Slo:
     def seconds(limit_ms: float | None) -> float:
         return np.inf if limit_ms is None else limit_ms / 1e3
 
-    return Slo(seconds(workload.ttft_slo_ms), seconds(workload.tpot_slo_ms), statistic)
+    return Slo(seconds(workload.ttft_slo_ms), seconds(workload.tpot_slo_ms), workload.slo_statistic)
 
 
 @dataclass(frozen=True)

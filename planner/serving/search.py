@@ -48,7 +48,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
         assumed = [("workload.concurrency", 1, "one person uses such a machine")]
     else:
         plan, assumed = patient(plan, goal)
-    slo = slo_of(plan.inference, request.slo_statistic)
+    slo = slo_of(plan.inference)
     # One client stands for each number of them that is tried.
     asked = plan.patch({"workload.concurrency": 1}) if open_load else plan
     tried = options(asked, SearchLists.of(request), request.accelerators, open_load)
@@ -56,7 +56,7 @@ def best_serving(request: BestServingRequest) -> BestServing:
     pool, refused = _pool(tried, open_load, usd_per_device, slo)
     if open_load and assumed and not feasible(pool, slo).any():
         plan, assumed = without_first(plan, assumed)
-        slo = slo_of(plan.inference, request.slo_statistic)
+        slo = slo_of(plan.inference)
         pool, refused = _pool(tried, open_load, usd_per_device, slo)
     skipped += refused
     order = goal_order(pool, goal, slo)

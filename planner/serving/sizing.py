@@ -71,7 +71,7 @@ def sized(request: SizeServingRequest, beyond: bool) -> SizedServing:
         raise PlanError("request_rate", "is required, or concurrency: the load to serve", ["request_rate=10"])
     most = plan.cluster.count
     plan, assumed, trials = _within_patience(plan, request, beyond)
-    slo, rows = slo_of(plan.inference, request.slo_statistic), trials.rows
+    slo, rows = slo_of(plan.inference), trials.rows
     usd_per_device = request.usd_per_device_hour
     pool = pool_of([(row.job, row.estimates, _paid(row, usd_per_device)) for row in rows])
     order, able = _ordered(pool, rows, most, slo)
@@ -124,7 +124,7 @@ def _within_patience(plan: Plan, request: SizeServingRequest, beyond: bool) -> t
 
 def _tried(plan: Plan, request: SizeServingRequest, beyond: bool) -> _Trials:
     """Every accelerator, engine and format. Raises PlanError where none has a valid layout."""
-    slo = slo_of(plan.inference, request.slo_statistic)
+    slo = slo_of(plan.inference)
     rows: list[Sized] = []
     skipped: dict[str, None] = {}
     assumptions: list[Assumption] = []

@@ -35,16 +35,12 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     own = work.own_price
     if work.limit and work.format_open and outcomes:
         return _limit_in_fewer_bits(plan, arguments, work.limit, outcomes)
-    statistic = work.asked.get("slo_statistic")
-    tail = statistic and any(name in arguments for name in ("ttft_slo_ms", "tpot_slo_ms"))
-    held = {"slo_statistic": statistic} if tail else {}
-    if alone := _alone(plan, arguments, work, own, held):
+    if alone := _alone(plan, arguments, work, own):
         return [] if outcomes else [alone]
-    extra = own | held
     called = {outcome.call.name: outcome for outcome in outcomes}
     first = _first(plan, work, intents)
     if first not in called:
-        return [(first, _first_arguments(first, plan, arguments, work) | extra)]
+        return [(first, _first_arguments(first, plan, arguments, work) | own)]
     result = called[first].result
     if not isinstance(result, ServingEstimate | BestServing | SizedServing):
         return []
@@ -57,7 +53,7 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
             estimates = [outcome.call for outcome in outcomes if outcome.call.name == first]
             arguments |= taken
             if len(estimates) == 1:
-                return [(first, arguments | extra)]
+                return [(first, arguments | own)]
         if intents & {"fit", "faster"} or not result.memory.fits:
             # What the layout leaves open stays so: more devices are laid out anew.
             calls.append(("check_fit", of_either(arguments)))
@@ -69,11 +65,11 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
         if result.memory.fits and "cheaper" in intents:
             # On the same devices: other engines, formats and layouts, each with as many requests as it takes.
             calls.append(
-                ("best_serving", _first_arguments("best_serving", plan, arguments, work) | extra | {"goal": "cost"})
+                ("best_serving", _first_arguments("best_serving", plan, arguments, work) | own | {"goal": "cost"})
             )
     else:
         arguments = _chosen(arguments, chosen)
-        calls.append(("estimate_inference", arguments | extra))
+        calls.append(("estimate_inference", arguments | own))
         if "api" in work.figures or ("cost" in intents and payment(work, tools)):
             # What a month of it costs is told with its size; what owning it does, or power, is not.
             calls.append(("estimate_cost", of_either(arguments) | own | payment(work, tools) | _api(work)))
@@ -93,17 +89,15 @@ def _alone(
     arguments: Mapping[str, Any],
     work: TurnWork,
     own: dict[str, Any],
-    held: dict[str, Any],
 ) -> tuple[str, dict[str, Any]] | None:
-    """The call that answers a benchmark, a range or a limit, which is the whole answer; `held` is by which statistic
-    limits of latency hold."""
+    """The call that answers a benchmark, a range or a limit, which is the whole answer."""
     if "mlperf" in work.intents:
         return "project_mlperf", _mlperf(plan, arguments, work.own)
     if sweep := work.sweep:
         kept = {name: value for name, value in arguments.items() if name not in swept_away(sweep["field"])}
         return "sweep", of_either(kept) | sweep | own
     if limit := work.limit:
-        return "find_limit", limit_arguments(arguments, limit) | held
+        return "find_limit", limit_arguments(arguments, limit)
     return None
 
 

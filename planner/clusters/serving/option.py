@@ -21,11 +21,11 @@ def option_of(ask: Asked, candidate: Candidate) -> ClusterChoice | None:
     changes = dict(candidate.changes)
     if price is not None:
         changes["goal.provider"] = price.provider
-    served = plan_serving(ask.plan.patch(changes), ask.statistic)
+    served = plan_serving(ask.plan.patch(changes))
     network = network_of(ask, price, candidate.shape, served.job.machine.network.bandwidth_per_node)
     if _spans_nodes(served) and network:
         changes |= network
-        served = plan_serving(ask.plan.patch(changes), ask.statistic)
+        served = plan_serving(ask.plan.patch(changes))
     if not served.fits or served.meets_slo is False:
         return None
     return ClusterChoice(_option(ask, candidate, served, changes), served, candidate)

@@ -125,7 +125,7 @@ def _on(ask: Asked, device: Accelerator, paid: int | None) -> _Sized:
     )
     there = plan.patch({"cluster.count": most, "cluster.accelerator": device.id}).given()
     try:
-        wanted = {"plan": there, "slo_statistic": ask.statistic, "top": _KINDS}
+        wanted = {"plan": there, "top": _KINDS}
         result = sized(SizeServingRequest.model_validate(wanted), beyond=False)
     except PlanError as error:
         return _Sized([], [], Refusal(device.id, "no_layout", " ".join(str(error).split())))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.calls import wishes as calls
 from agent.offline.form import Edit, Reading
-from agent.offline.language.mentions import SERVING
 from agent.offline.language.own.files import files_of, import_of, matrix_of, report_of, scenario_of
 from agent.offline.language.own.limits import limit_of, scaling_of, sweep_of
 from agent.offline.language.own.measured import RATES
@@ -52,7 +51,6 @@ def own_of(page: Page, tool: str | None, reading: Reading) -> dict[str, Any]:
 
 
 # Percentiles of a latency that are read as its tail.
-_OTHER_TAILS = ("90", "95")
 
 
 def is_outside(page: Page) -> bool:
@@ -64,21 +62,9 @@ def is_outside(page: Page) -> bool:
 def _limits_of_serving(page: Page) -> dict[str, Any]:
     """Limits of a deployment that no Plan holds."""
     found: dict[str, Any] = {}
-    lengths = [one for one in page.read.found.fields if one.field in ("input_len", "output_len", "length")]
     for name in ("e2e_limit_s", "usd_per_million"):
         if values := page.values(name):
             found[name] = values[-1]
-    # 'p50 prompt 1,800 tokens' is no statistic of a latency.
-    statistic = [
-        value
-        for value in page.kept
-        if value.field == "slo_statistic" and not any(one.start == value.end for one in lengths)
-    ]
-    if statistic and page.mode == SERVING:
-        found["slo_statistic"] = str(statistic[0].value)
-        words = page.read.said(statistic[0].start, statistic[0].end)
-        if any(part in words for part in _OTHER_TAILS):
-            page.assumed.append(f"{words!r} taken as p99, the tail that is modelled")
     return found
 
 

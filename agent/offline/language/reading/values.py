@@ -8,11 +8,16 @@ from agent.offline.language.measures import COUNTING
 from agent.offline.language.mentions import SERVING, Value
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import NUMBER_OF, free_names, number_names, of_a_number
+from planner.partial import get
 from planner.requests import ALL_PATHS
 
 # What 'without' makes of a field that a number says.
 _NONE = {"zero_stage": 0, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
 
+_STATISTIC, _OTHER_TAILS = "slo_statistic", ("90", "95")
+_LATENCIES = ("ttft_slo_ms", "tpot_slo_ms")
+_LIMITED = (*_LATENCIES, "e2e_limit_s", "user_rate")
+_LENGTHS = ("input_len", "output_len", "length")
 # What every node has, whatever else it lacks.
 _PLAIN_NETWORK = "ethernet"
 
@@ -49,14 +54,23 @@ def of_values(page: Page) -> list[tuple[int, list[Edit]]]:
         if one.field in counted and isinstance(one.value, int | float) and not isinstance(one.value, bool):
             # 'With MTP, 2 draft tokens': the number goes before what the word alone would say.
             continue
-        if of_a_number(one, numbered):
+        if of_a_number(one, numbered) or (one.field == _STATISTIC and not _holds_a_limit(page, one)):
             continue
         span = page.read.span(one.start, one.end)
         if one.start in page.refused.things:
             edits.append((one.start, [without_it(page, one)]))
         else:
-            edits.append((one.start, [Edit(one.field, "set", one.value, span)]))
+            other = one.field == _STATISTIC and any(tail in page.read.said(one.start, one.end) for tail in _OTHER_TAILS)
+            note = f"{page.read.said(one.start, one.end)!r} taken as p99, the tail that is modelled" if other else None
+            edits.append((one.start, [Edit(one.field, "set", one.value, span, note)]))
     return [*edits, *_of_one_home(page)]
+
+
+def _holds_a_limit(page: Page, statistic: Value) -> bool:
+    """Whether a limit of latency stands that a statistic is of: 'p99 TTFT under 2 s', not 'p50 prompt 1,800 tokens'."""
+    limited = any(map(page.values, _LIMITED)) or any(get(page.plan, ALL_PATHS[name]) for name in _LATENCIES)
+    of_lengths = (name for name in page.read.found.fields if name.field in _LENGTHS)
+    return limited and all(name.start != statistic.end for name in of_lengths)
 
 
 def without_it(page: Page, value: Value) -> Edit:
