@@ -106,6 +106,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             registry()[name]({"model": "gpt2", "accelerator": "h100", "count": 1, **more})
         ask("does gpt2 fit on an h100?", approve=False, model="offline")
         before = held_bytes()
+        # What other tests left is looked through at every collection, which is no part of a call's time.
+        gc.freeze()
         yield
         assert list(Path.cwd().iterdir()) == []
         # Alone in its process, as with `make fuzz`, the whole counts; among other tests, what was added.

@@ -41,17 +41,40 @@ def least_bytes(job: Job) -> float:
     """
     if job.plan.layout.offload not in (None, "none") or job.overridden_bytes:
         return 0.0
-    parameters, optimizer = job.architecture.parameters, job.optimizer
+    return least_weights(job) + least_states(job)
+
+
+def least_weights(job: Job) -> float:
+    """Bytes of one copy of the weights at the least, wherever they are."""
+    parameters = job.architecture.parameters
     if job.quantised:
-        return parameters * _LEAST_QUANTISED
-    size = job.weight_bytes
-    if job.low_precision_weights:
-        size = min(size, 1.0)
+        blocks = [job.architecture.blocks[kind] for kind in job.architecture.pattern]
+        wide = (1.0 - job.quantised_part) * sum(block.parameters for block in blocks)
+        return (parameters - wide) * _LEAST_QUANTISED + wide * job.activation_bytes
+    return parameters * (min(job.weight_bytes, 1.0) if job.low_precision_weights else job.weight_bytes)
+
+
+def least_states(job: Job) -> float:
+    """Bytes of one copy of the optimizer states at the least; 0 where the driver may move them to the host."""
+    optimizer = job.optimizer
     plain = optimizer.matrix_elements is None and not optimizer.rank
-    if job.trains_outside and plain and not job.pages_states:
-        # States of 8 bits are given in bytes, others by the element of what is updated, 16 bits at the least.
-        size += optimizer.state_elements * min(2.0, job.updated_bytes) + optimizer.state_bytes
-    return parameters * size
+    if not (job.trains_outside and plain) or job.pages_states:
+        return 0.0
+    # States of 8 bits are given in bytes, others by the element of what is updated, 16 bits at the least.
+    each = optimizer.state_elements * min(2.0, job.updated_bytes) + optimizer.state_bytes
+    return job.architecture.parameters * each
+
+
+def beyond_all(job: Job, host_bytes: float) -> bool:
+    """Whether weights and states are more than devices and hosts of `host_bytes` a node hold together, in whatever
+    layout; weights are on the devices where the framework has no way to put them elsewhere."""
+    if job.overridden_bytes:
+        return False
+    devices = job.machine.count * job.usable_bytes / (1.0 + job.memory_above)
+    weights, hosts = least_weights(job) * _ROUNDED, job.machine.nodes * host_bytes
+    if not any("params" in name for name in (job.plan.layout.offload or "", *job.framework.limits.offloads)):
+        return weights > devices
+    return weights + least_states(job) * _ROUNDED > devices + hosts
 
 
 def least_training_s(job: Job) -> float:

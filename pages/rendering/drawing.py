@@ -24,6 +24,8 @@ _VARIABLES = {_INK: "var(--ink)", _LINE: "var(--line)", _LIMIT: "var(--limit)"}
 # Where it stands alone: grey enough to be read on white and on black.
 _ALONE = {_INK: "#7a828c", _LINE: "#b4bac2", _LIMIT: "#d1483a"}
 _WIDTH_IN, _HEIGHT_IN, _ROW_IN = 8.2, 3.3, 0.34
+# A point is what an SVG counts in; that many stay free around what is drawn.
+_POINTS_PER_IN, _PAD = 72, 3.0
 _LEGEND_CHARACTERS = 96
 # Of a sheet.
 _IN_A_ROW, _PANEL_IN, _DOTS_PER_IN = 3, (5.6, 3.6), 110
@@ -65,7 +67,8 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False, places: Sequenc
     legend = 0.22 * -(-len(plot.series) // _columns(plot)) if len(plot.series) > 1 else 0.0
     height = legend + (max(1.25, 0.9 + _ROW_IN * rows) if lying else _HEIGHT_IN)
     with _one_at_a_time, mpl.rc_context(_STYLE | (_OUTLINED if outlined else {})):
-        figure = Figure(figsize=(_WIDTH_IN, height), layout="constrained")
+        figure = Figure(figsize=(_WIDTH_IN, height), dpi=_POINTS_PER_IN)
+        canvas = FigureCanvasSVG(figure)
         figure.patch.set_alpha(0)
         axes: Axes = figure.subplots()
         axes.patch.set_alpha(0)
@@ -76,12 +79,28 @@ def svg(plot: Plot, alone: bool = False, outlined: bool = False, places: Sequenc
                 axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=whole))
                 axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         if len(plot.series) > 1:
-            figure.legend(loc="outside lower center", ncols=_columns(plot), frameon=False)
+            figure.legend(loc="lower center", ncols=_columns(plot), frameon=False, borderpad=0.0)
+        _filled(axes, legend)
         text = io.StringIO()
         # Not savefig, which draws all of it once more to find its layout.
-        FigureCanvasSVG(figure).print_svg(text, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+        canvas.print_svg(text, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     element = _element(text.getvalue(), plot.title, _ALONE if alone else _VARIABLES)
     return re.sub(r' clip-path="[^"]*"', "", element) if outlined else element
+
+
+def _filled(axes: Axes, legend_in: float) -> None:
+    """Gives the axes what the labels around them leave of the figure, with `legend_in` inches at its foot. Labels are
+    measured once: a constrained layout does so twice, which takes longer than all the rest of a drawing."""
+    around, inside, whole = axes.get_tightbbox(for_layout_only=True), axes.get_window_extent(), axes.figure.bbox
+    if around is None:
+        return
+    foot = legend_in * _POINTS_PER_IN + 2.0 * _PAD * (legend_in > 0.0)
+    axes.figure.subplots_adjust(
+        left=(inside.x0 - around.x0 + _PAD) / whole.width,
+        bottom=(inside.y0 - around.y0 + _PAD + foot) / whole.height,
+        right=1.0 - (around.x1 - inside.x1 + _PAD) / whole.width,
+        top=1.0 - (around.y1 - inside.y1 + _PAD) / whole.height,
+    )
 
 
 def sheet(plots: Sequence[Plot], form: Literal["svg", "png"]) -> bytes:

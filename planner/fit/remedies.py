@@ -13,7 +13,8 @@ from planner.change import OPEN_LAYOUT, Change
 from planner.fit.frameworks import movable, other_ways
 from planner.limits.training import limit_of
 from planner.results import Remedy
-from planner.training.lightest import any_hosted, lightest
+from planner.training.ladder import has_room
+from planner.training.lightest import any_alone, any_hosted
 from planner.training.memory import is_tight
 from planner.training.planned import Planned, varied
 
@@ -134,7 +135,7 @@ def _may_fit(base: Plan, patch: Mapping[str, Any], hosted: bool = True) -> bool:
     """By memory alone: sooner known of the many changes that are not enough than the times of their layouts."""
     with suppress(PlanError):
         changed = base.patch(patch)
-        return any_hosted(changed) if hosted else lightest(changed).fits
+        return (any_hosted if hosted else any_alone)(changed)
     return False
 
 
@@ -171,7 +172,10 @@ def _other_layout(planned: Planned, asked: Plan, now: float) -> Remedy | None:
 def _shorter(planned: Planned, asked: Plan, now: float) -> list[Remedy]:
     """The longest sequences that fit on the devices that there are, where nothing else makes it fit there."""
     with suppress(PlanError):
-        longest = limit_of("seq_len", asked.patch({**OPEN_LAYOUT, "workload.framework": None}))
+        free = asked.patch({**OPEN_LAYOUT, "workload.framework": None})
+        if not has_room(free, planned.job.framework.name):
+            return []
+        longest = limit_of("seq_len", free)
         if isinstance(longest.value, int) and longest.value < planned.job.seq_len:
             workload = {
                 f"workload.{name}": value

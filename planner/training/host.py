@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from estimator.account import Accounts
 from estimator.plan.layouts import OFFLOAD, Ints, Layouts
 from estimator.plan.training.job import Job
+from estimator.search.bounds import beyond_all
 from estimator.training.checkpoints import checkpoint_size, device_bytes_at_save, save_accounts
 from estimator.training.estimates import Estimates
 from estimator.training.host import PHASES, host_memory
@@ -79,6 +81,12 @@ def holds_any(job: Job, layouts: Layouts) -> bool:
     if capacity is None:
         return True
     return bool((host_memory(job, layouts, host_facts(job.framework.name)).peak <= capacity.bytes).any())
+
+
+def is_beyond(job: Job) -> bool:
+    """Whether weights and states alone are more than devices and hosts hold together: known before any layout is."""
+    capacity = _capacity(job)
+    return beyond_all(job, capacity.bytes if capacity else math.inf)
 
 
 def host_needs(job: Job, layouts: Layouts, memory: Memory, index: int, trains: bool) -> HostNeeds:

@@ -16,6 +16,7 @@ from knowledge.jobs.training import job_of
 from knowledge.offers import check_offered, movable_to, other_choices
 from planner.results import Assumption
 from planner.training.concessions import CONCEDED, CONCESSIONS, UNUSUAL, Concession
+from planner.training.host import is_beyond
 from planner.training.lightest import Lightest, lightest_of, may_fit, usual_names
 from planner.training.programs import has_program
 
@@ -96,6 +97,18 @@ def steps_down(plan: Plan, framework: str) -> Iterator[tuple[Mapping[str, Any], 
     for rung in steps:
         if rung.changes_states:
             yield rung.changes, list(every)
+
+
+def has_room(plan: Plan, framework: str) -> bool:
+    """Whether weights and states leave a chance to fit on any framework, `framework` and others, hosts included, with
+    whatever is given up: known before any layout is."""
+    states = [rung.changes for rung in rungs(plan) if rung.changes_states]
+    for changes in ({}, *states):
+        for name in names_of(plan, framework):
+            with suppress(PlanError):
+                if not is_beyond(job_of(plan.patch(changes), (name, UNUSUAL))):
+                    return True
+    return False
 
 
 def told_of(changes: Mapping[str, Any], job: Job) -> tuple[Assumption, ...]:

@@ -12,6 +12,7 @@ from estimator.errors import PlanError
 from estimator.plan.layouts import OFFLOAD, RECOMPUTE
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
+from estimator.search.bounds import least_bytes as least_together
 from estimator.search.layouts import Least, least_bytes, roomy
 from estimator.search.space import same_cuts
 from estimator.training.estimates import totals
@@ -19,7 +20,7 @@ from estimator.training.memory import fits
 from knowledge.jobs.training import job_of
 from knowledge.offers import check_offered, other_choices
 from knowledge.own.files import made_once
-from planner.training.host import holds_any
+from planner.training.host import holds_any, is_beyond
 
 
 @dataclass(frozen=True)
@@ -143,10 +144,35 @@ def any_hosted(plan: Plan) -> bool:
     first = job_of(plan)
     for choice in _usual(plan, first):
         with suppress(PlanError):
-            light = lightest_of(job_of(plan, choice) if choice else first, offload=True)
-            if light.fits and light.hosted:
+            job = job_of(plan, choice) if choice else first
+            if not is_beyond(job) and (light := lightest_of(job, offload=True)).fits and light.hosted:
                 return True
     return False
+
+
+def any_alone(plan: Plan) -> bool:
+    """Whether it fits on the devices alone, on a usual framework or the one that is named."""
+    first = job_of(plan)
+    for choice in _usual(plan, first):
+        with suppress(PlanError):
+            job = job_of(plan, choice) if choice else first
+            if not _is_too_large(job) and lightest_of(job, offload=False).fits:
+                return True
+    return False
+
+
+def lacks_hosts(plan: Plan) -> bool:
+    """Whether weights and states are too large for the devices of every usual framework, and what would fit with
+    host memory needs more of it than there is."""
+    first, too_large = job_of(plan), True
+    for choice in _usual(plan, first):
+        with suppress(PlanError):
+            too_large &= _is_too_large(job_of(plan, choice) if choice else first)
+    return too_large and not any_hosted(plan) and lightest(plan, offload=True).fits
+
+
+def _is_too_large(job: Job) -> bool:
+    return least_together(job) > job.usable_bytes * job.machine.count
 
 
 def usual_names(plan: Plan) -> list[str]:
@@ -158,6 +184,8 @@ def usual_names(plan: Plan) -> list[str]:
 def may_fit(job: Job) -> bool:
     """Whether weights and states alone leave a chance to fit, on the devices or with the host memory that there is;
     sooner known than `lightest_of`. Raises PlanError where no layout is valid."""
+    if is_beyond(job):
+        return False
     bases = roomy(job)
     usual = OFFLOAD.index(job.plan.layout.offload or job.framework.recipe.offload)
     if ((bases.offload == 0) | (bases.offload == usual)).any():

@@ -40,7 +40,7 @@ from planner.results import (
 from planner.training.concessions import CONCESSIONS, Concession
 from planner.training.host import HostNeeds, host_needs, hosted_first
 from planner.training.ladder import Grower, names_of, rungs, steps_down, told_of
-from planner.training.lightest import Lightest, lightest, usual_names
+from planner.training.lightest import Lightest, lacks_hosts, lightest, usual_names
 from planner.training.programs import has_program, refused
 
 # The first ZeRO stage that shards more than optimizer states.
@@ -76,10 +76,14 @@ class Planned:
         return bool(self.estimates.fits[self.index])
 
     @property
-    def fits_on_device(self) -> bool:
-        """Whether it fits with nothing in host memory but what the plan puts there."""
+    def is_on_device(self) -> bool:
+        """Whether it has nothing in host memory but what the plan puts there."""
         asked = OFFLOAD.index(self.job.plan.layout.offload or self.job.framework.recipe.offload)
-        return self.fits and int(self.estimates.layouts.offload[self.index]) in (0, asked)
+        return int(self.estimates.layouts.offload[self.index]) in (0, asked)
+
+    @property
+    def fits_on_device(self) -> bool:
+        return self.fits and self.is_on_device
 
     @property
     def offloads_more(self) -> str:
@@ -247,6 +251,8 @@ def plan_training(
     `offload` or `beyond_usual` is false.
     """
     beyond = beyond_usual and offload
+    if offload and not beyond and lacks_hosts(plan) and (alone := _of_usual(plan, every_framework, offload=False)[0]):
+        return alone
     best, refusal = _of_usual(plan, every_framework, offload and not beyond)
     if best is None:
         assert refusal
@@ -287,6 +293,8 @@ def plan_to_fit(plan: Plan) -> Planned:
 def known_to_fit(plan: Plan, whole: Planned) -> Planned:
     """What `plan_to_fit` has of a plan of which `whole` is what `plan_training` has: it takes the same way down."""
     if whole.fits and (whole.fits_on_device or whole.has_host_memory):
+        return whole
+    if not whole.fits and whole.is_on_device:
         return whole
     return replace(plan_training(plan, offload=False), hopeless=whole.hopeless)
 

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from estimator.plan.schema import Plan
 from estimator.rl.generation import least_generation_s
-from estimator.search.bounds import least_bytes, least_kernels_s, least_memory, least_seconds, least_training_s
+from estimator.search.bounds import (
+    beyond_all,
+    least_bytes,
+    least_kernels_s,
+    least_memory,
+    least_seconds,
+    least_training_s,
+)
 from estimator.search.fleet import Quick, Slower, balance, front, knee, quickest, sizes
 from estimator.search.layouts import search
 from estimator.search.space import USUAL, enumerated
@@ -34,6 +41,8 @@ def _holds_its_bounds(one) -> None:
     every = enumerated(one, USUAL)
     count = one.machine.count
     assert (estimates.memory.total * count >= least_bytes(one)).all()
+    if (estimates.fits & (estimates.layouts.offload == 0)).any():
+        assert not beyond_all(one, host_bytes=0.0)
     least_s = least_kernels_s(one) + least_generation_s(one) * (1.0 - 1e-9)
     assert least_kernels_s(one) >= least_training_s(one)
     assert (estimates.step.seconds >= least_s).all()
