@@ -6,6 +6,7 @@ The table is `limits` of `knowledge/data/frameworks.yaml`, with where each frame
 from __future__ import annotations
 
 from functools import cache
+from typing import get_args
 
 from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator
@@ -123,6 +124,16 @@ def _packs_experts(name: str, version: str | None) -> bool:
     return framework(name, version).adapters.quantises_experts
 
 
+def _offered_nowhere(training: Training, accelerator: Accelerator, field: str) -> PlanError:
+    """What is told of a plan that leaves its framework open, where none has this value of a field beside the others."""
+    known = get_args(Training.model_fields[field].annotation)
+    valid = [name for name in known if able_frameworks(training.model_copy(update={field: name}), accelerator)]
+    beside = {"stage": training.stage, "method": training.method, "optimizer": training.optimizer}
+    others = ", ".join(value for name, value in beside.items() if name != field)
+    problem = f"no framework has {getattr(training, field)} with {others} on {accelerator.name}"
+    return PlanError(f"workload.{field}", problem, valid)
+
+
 def check_offered(job: Job) -> None:
     """Raises PlanError for a combination that the device or the framework does not have, naming who has it."""
     training, accelerator, limits = job.training, job.machine.accelerator, job.framework.limits
@@ -151,6 +162,8 @@ def check_offered(job: Job) -> None:
     ):
         if value not in valid:
             others = able_frameworks(training, accelerator)
+            if not others and any(each.field == "workload.framework" for each in job.assumptions):
+                raise _offered_nowhere(training, accelerator, field)
             who = f"; {', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
             here = f" in {training.stage}" if field == "method" and value in limits.methods else ""
             read = framework_tables()["read"].get(name)

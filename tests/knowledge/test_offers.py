@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Method, Optimizer, Plan, Precision, Stage, Training
+from estimator.search.layouts import candidates
 from knowledge.data_files import rows
 from knowledge.fitted.training import framework, framework_tables, frameworks_known
 from knowledge.jobs.training import job_of
@@ -139,3 +140,27 @@ def test_what_was_read_names_frameworks_with_version_and_date() -> None:
     for name, where in framework_tables()["read"].items():
         assert name in frameworks_known()
         assert re.search(r"/.*\((?:[0-9a-f]{7,10}), 20\d\d-\d\d-\d\d\)", where)
+
+
+@pytest.mark.parametrize(
+    ("layout", "problem"),
+    [
+        ({"tp": 2}, "axolotl has no tensor parallelism with lomo"),
+        ({"zero_stage": 3}, "axolotl has no ZeRO-3 with lomo"),
+    ],
+)
+def test_an_optimizer_that_steps_on_whole_gradients_has_nothing_sharded(layout: dict[str, int], problem: str) -> None:
+    workload = {"framework": "axolotl", "stage": "sft", "optimizer": "lomo"}
+    plan = {"model": "llama-3.1-8b", "cluster": {"accelerator": "h100-sxm", "count": 8}, "workload": workload}
+    assert set(candidates(job_of(Plan.parse(plan))).zero_stage) == {0}
+    with pytest.raises(PlanError, match=problem):
+        candidates(job_of(Plan.parse(plan | {"layout": layout})))
+
+
+@pytest.mark.parametrize("workload", [{"stage": "dpo"}, {"method": "qlora"}, {"optimizer": "lomo"}])
+def test_what_no_framework_has_is_not_told_of_one(workload: dict[str, str]) -> None:
+    plan = {"model": "llama-3.1-8b", "cluster": {"accelerator": "b200-sxm", "count": 8}}
+    with pytest.raises(PlanError, match="no framework has nvfp4 with") as refused:
+        check_offered(job_of(Plan.parse(plan | {"workload": workload | {"precision": "nvfp4"}})))
+    for precision in refused.value.valid:
+        check_offered(job_of(Plan.parse(plan | {"workload": workload | {"precision": precision}})))

@@ -305,6 +305,8 @@ class Limits:
     """The same of optimizers."""
     lone_optimizers: tuple[str, ...]
     """Those of them that it has on one device alone."""
+    whole_optimizers: tuple[str, ...]
+    """Those of them that step on whole gradients, so that nothing may be sharded."""
     lacks: tuple[str, ...]
     """Pairs of a stage and a method that it has not, with a blank between."""
     precisions: tuple[str, ...]
@@ -385,6 +387,15 @@ def by_block(framework: Framework) -> Framework:
         gradients=replace(framework.gradients, held_bytes=FP32_BYTES),
         optimizer=replace(framework.optimizer, master_bytes=FP32_BYTES, step_bytes=0.0),
     )
+
+
+def unsharded(framework: Framework) -> Framework:
+    """The profile where an optimizer steps on whole gradients: without what shards them, and what comes with that
+    alone."""
+    limits = framework.limits
+    split = not limits.splits_sharded
+    limits = replace(limits, zero_stages=(0,), tp=limits.tp and split, cp=limits.cp and split)
+    return replace(framework, limits=limits)
 
 
 @dataclass(frozen=True)

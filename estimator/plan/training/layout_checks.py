@@ -68,7 +68,9 @@ def check_given(job: Job) -> None:
     for field, size in (("tp", layout.tp), ("pp", layout.pp), ("cp", layout.cp), ("ep", layout.ep)):
         if size and size > 1 and not getattr(job.framework.limits, field):
             raise PlanError(
-                f"layout.{field}", f"{job.framework.name} has no {_LONG[field]}", ["1", "or another workload.framework"]
+                f"layout.{field}",
+                f"{job.framework.name} has no {_LONG[field]}{_beside(job)}",
+                ["1", "or another workload.framework"],
             )
     if layout.cp and layout.cp > 1 and not splits_sequences(job):
         alone = job.framework.limits.split_attention
@@ -86,7 +88,9 @@ def check_given(job: Job) -> None:
     _check_shard_group(job, count)
     if layout.zero_stage is not None and layout.zero_stage not in job.framework.limits.zero_stages:
         stages = job.framework.limits.zero_stages
-        raise PlanError("layout.zero_stage", f"{job.framework.name} has no ZeRO-{layout.zero_stage}", stages)
+        raise PlanError(
+            "layout.zero_stage", f"{job.framework.name} has no ZeRO-{layout.zero_stage}{_beside(job)}", stages
+        )
     offloaded = {*(layout.offload or "none").split("+")} - {"none"}
     if not offloaded <= {*job.framework.limits.offloads}:
         valid = ["none", *job.framework.limits.offloads]
@@ -99,6 +103,13 @@ def check_given(job: Job) -> None:
         )
     if layout.cp and layout.cp > 1:
         _check_context(job, layout.cp)
+
+
+def _beside(job: Job) -> str:
+    """What takes from a framework what it has with others."""
+    optimizer = job.training.optimizer
+    whole = optimizer in job.framework.limits.whole_optimizers
+    return f" with {optimizer}, which steps on whole gradients" if whole else ""
 
 
 _LONG = {
