@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,6 +35,8 @@ def more_offloaded(named: str, offered: Iterable[str]) -> list[str]:
 
 # Candidates up to which a call takes longer than its arithmetic, so that one call on larger arrays is the faster way.
 FEW = 256
+# The largest block whose return glibc learns from is 32 MiB with its head (malloc.c, DEFAULT_MMAP_THRESHOLD_MAX).
+_LARGEST_LEARNT_FROM = 31 << 20
 # Neighbours that are alike, in the mean, from which on one copy of each run is the faster way.
 _FEW_RUNS = 8
 
@@ -242,6 +244,14 @@ class Runs:
             return np.broadcast_to(values[:1], self._place.shape)
         # Copies of a few elements each cost more than looking up every one.
         return np.repeat(values, self.lengths) if _FEW_RUNS * len(values) <= len(self._place) else values[self._place]
+
+
+@cache
+def keep_pages() -> None:
+    """Lets the process keep the memory of arrays it is done with. glibc gives what is free at the heap's end back to
+    the system, and takes arrays of 128 KiB from it anew, until a larger block was freed (mallopt(3), M_MMAP_THRESHOLD):
+    touching fresh pages takes a third of a search. The block is never touched, so that it takes no memory."""
+    np.empty(_LARGEST_LEARNT_FROM, dtype=np.uint8)
 
 
 def either(mask: np.ndarray, taken: Callable[[], Floats], otherwise: Callable[[], Floats]) -> Floats:

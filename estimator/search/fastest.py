@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from estimator.errors import PlanError
-from estimator.plan.layouts import Floats, Ints, Layouts
+from estimator.plan.layouts import Floats, Ints, Layouts, keep_pages
 from estimator.plan.training.job import Job
 from estimator.search.bounds import least_kernels_s, least_memory, least_seconds
 from estimator.search.layouts import finer, lightest_layouts, spaces
@@ -56,6 +56,7 @@ class Fitting:
 def fastest(job: Job, slowest_s: float = np.inf, *, offload: bool = True) -> Layouts | None:
     """The layout that `search_whole` would have, alone, where it fits and takes less than `slowest_s`; else None. The
     goal has to be speed."""
+    keep_pages()
     if slowest_s < np.inf and least_kernels_s(job) >= slowest_s:
         return None
     for space in spaces(job, WHOLE, offload):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 
-from estimator.plan.layouts import Layouts
+from estimator.plan.layouts import Layouts, keep_pages
 from estimator.plan.training.job import Job
 from estimator.plan.training.run_length import full_sample, padded_share
 from estimator.plan.training.stages import Floats, stage_shape
@@ -20,8 +19,6 @@ from estimator.units import GIB, PERCENT
 # Candidates estimated at a time: few calls, of arrays of which a few fit in a core's cache. Of larger batches only
 # totals are kept.
 _PIECE = 32_768
-# The largest block whose return glibc learns from is 32 MiB with its head (malloc.c, DEFAULT_MMAP_THRESHOLD_MAX).
-_LARGEST_LEARNT_FROM = 31 << 20
 # Part of a step from which padding is told.
 _MUCH_PADDING = 0.15
 Entries = TypeVar("Entries", Memory, Step)
@@ -119,7 +116,7 @@ def estimate(job: Job, layouts: Layouts, *, misfit_times: bool = True) -> Estima
 
     Without `misfit_times` the time of candidates that do not fit is left out, which no order of candidates asks for.
     """
-    _keep_pages()
+    keep_pages()
     if len(layouts) <= _PIECE and misfit_times:
         return _whole(job, layouts)
     memories, stages, steps = [], [], []
@@ -129,14 +126,6 @@ def estimate(job: Job, layouts: Layouts, *, misfit_times: bool = True) -> Estima
         stages.append(stage)
         steps.append(_totals(step_time(job, piece)) if misfit_times else _step_of_fitting(job, piece, memory))
     return Estimates(job, layouts, _joined(memories), np.concatenate(stages), _joined(steps))
-
-
-@cache
-def _keep_pages() -> None:
-    """Lets the process keep the memory of arrays it is done with. glibc gives what is free at the heap's end back to
-    the system, and takes arrays of 128 KiB from it anew, until a larger block was freed (mallopt(3), M_MMAP_THRESHOLD):
-    touching fresh pages takes a third of a search. The block is never touched, so that it takes no memory."""
-    np.empty(_LARGEST_LEARNT_FROM, dtype=np.uint8)
 
 
 def _whole(job: Job, layouts: Layouts) -> Estimates:
