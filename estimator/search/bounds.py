@@ -103,9 +103,16 @@ def least_kernels_s(job: Job) -> float:
     layouts = Layouts(**sizes | {"grad_accum": none + job.global_batch})
     head = head_time(job, layouts)
     seconds = head.forward + head.backward
+    # Split sequences may have another kernel of attention.
+    halves = replace(layouts, cp=none + 2) if job.calibration.device.split_kernel else None
     for kind, block in enumerate(architecture.blocks):
-        time = block_time(job, block, layouts)
-        seconds = seconds + architecture.pattern.count(kind) * (time.forward + time.backward)
+        whole = block_time(job, block, layouts)
+        least = attention = whole.attention_forward + whole.attention_backward
+        if halves is not None:
+            half = block_time(job, block, halves)
+            least = np.minimum(attention, 2.0 * (half.attention_forward + half.attention_backward))
+        each = whole.forward + whole.backward - attention + least
+        seconds = seconds + architecture.pattern.count(kind) * each
     seconds = seconds * (job.calibration.framework.compute * job.global_batch / (sequences * job.machine.count))
     return max(least_training_s(job), float(seconds[0]) * _ROUNDED)
 
