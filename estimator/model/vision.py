@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 _MOST_STRETCHED = 200.0
 """Sides of an image may differ by this factor at most (transformers, smart_resize)."""
 _BIASES_OF_WIDTH = 5
 """Of a layer: queries, keys, values, output and the MLP's last (transformers, Qwen2VLVisionBlock)."""
+
+
+_SHRUNK_FROM = 1.1
+"""Share of a side above which cells are shrunk to the most that are allowed (LLaVA-OneVision, anyres_max_9)."""
+_DIGITS = 7
+"""Of a scaled side that is cut to whole cells (transformers, LlavaNextProcessor._get_unpadded_features)."""
+_RESAMPLER_VECTORS, _RESAMPLER_MATRICES = 10, 5
+"""Of the text's width in a resampler: three norms and attention's biases; attention's matrices and one behind it."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +36,23 @@ class ImageRule:
     `fixed`: every image is scaled to `tile` pixels a side (Gemma 3).
     `crossed`: tiles as of `canvas`, without the whole image, whose patches and `each_tile` more vectors are keys of
     layers of cross-attention; in the text an image is one token (Llama 3.2 Vision).
+    `widest`: the most columns whose rows keep the image's shape (Phi-3-vision); `cover`: as many tiles as it covers,
+    the nearest shape above `most_tiles` (Phi-4-multimodal); `pinned`: `least_tiles` or more, `most_side` a side, that
+    hold most of it and waste least (LLaVA-NeXT, LLaVA-OneVision). Cells of padding are left out but for `widest`,
+    more than `most_cells` are shrunk to so many, and the whole image follows, with marks of rows where `marks_whole`.
+    `slices`: the whole image, and where it has more pixels than a tile also tiles of the nearest shape, each scaled to
+    about a tile's pixels (MiniCPM-V).
+    `queries`: a resampler makes so many tokens of each tile, whatever its cells.
     `around`, `each_row` and `each_tile` are marks: beside an image, at the end of each row of cells, and of each tile.
     A video is read in groups of `frames` frames, with `video_least` to `video_pixels` in all its frames together, or,
-    where `by_frame`, in each (0: how videos are read is not known); `marked_once`: its marks are around the whole.
+    where `by_frame`, in each, or each frame is a tile of `frame_tokens`, marks in (both 0: how videos are read is not
+    known); `marked_once`: its marks are around the whole. `several`: tokens of each of several images, where only one
+    alone is cut into tiles (0: each is read as one alone is).
     """
 
-    kind: Literal["area", "shrink", "budget", "canvas", "aspect", "fixed", "crossed"]
+    kind: Literal[
+        "area", "shrink", "budget", "canvas", "aspect", "fixed", "crossed", "widest", "cover", "pinned", "slices"
+    ]
     patch: int
     merge: int
     least_pixels: int = 0
@@ -40,12 +60,19 @@ class ImageRule:
     longest: int = 0
     tile: int = 0
     most_tiles: int = 1
+    least_tiles: int = 1
+    most_side: int = 0
+    most_cells: int = 0
+    marks_whole: bool = False
+    queries: int = 0
+    several: int = 0
     around: int = 0
     each_row: int = 0
     each_tile: int = 0
     frames: int = 1
     video_least: int = 0
     video_pixels: int = 0
+    frame_tokens: int = 0
     by_frame: bool = False
     marked_once: bool = False
 
@@ -55,7 +82,7 @@ class ImageRule:
 
     @property
     def sees_video(self) -> bool:
-        return self.video_pixels > 0
+        return self.video_pixels > 0 or self.frame_tokens > 0
 
 
 @dataclass(frozen=True)
@@ -82,20 +109,35 @@ class Seen:
     keys: int = 0
 
 
+def images(rule: ImageRule, count: int, width: int, height: int) -> Seen:
+    """So many images of one size."""
+    if rule.several and count > 1:
+        return Seen(count * rule.several, count * (rule.tile // rule.patch) ** 2)
+    single = image(rule, width, height)
+    return Seen(count * single.tokens, count * single.patches, count * single.keys)
+
+
+@lru_cache(maxsize=512)
 def image(rule: ImageRule, width: int, height: int) -> Seen:
-    """One image of that size."""
+    """One image of that size, alone."""
     if rule.kind == "crossed":
         columns, rows = _grid(rule, width, height)
         tile = (rule.tile // rule.cell) ** 2
         return Seen(1, columns * rows * tile, columns * rows * (tile + rule.each_tile))
     if rule.kind in ("canvas", "aspect", "fixed"):
         return _tiled(rule, width, height)
+    if rule.kind in ("widest", "cover", "pinned"):
+        return _spread(rule, width, height)
+    if rule.kind == "slices":
+        return _sliced(rule, width, height)
     columns, rows = _cells(rule, width, height)
     return Seen(columns * rows + rule.each_row * rows + rule.around, columns * rows * rule.merge**2)
 
 
 def video(rule: ImageRule, frames: int, width: int, height: int) -> Seen:
     """Frames of one video, those that are sampled."""
+    if rule.frame_tokens:
+        return Seen(frames * rule.frame_tokens + rule.marked_once, frames * (rule.tile // rule.patch) ** 2)
     groups = math.ceil(frames / rule.frames)
     share = 1 if rule.by_frame else groups * rule.frames
     columns, rows = _nearest(rule.cell, width, height, rule.video_least / share, rule.video_pixels / share)
@@ -139,6 +181,93 @@ def _tiled(rule: ImageRule, width: int, height: int) -> Seen:
     return Seen(tiles * tokens + marks + rule.around, tiles * (rule.tile // rule.patch) ** 2)
 
 
+def _spread(rule: ImageRule, width: int, height: int) -> Seen:
+    """Tiles whose cells are read row by row, and the whole image."""
+    columns, rows = {"widest": _widest, "cover": _cover, "pinned": _pinned}[rule.kind](rule, width, height)
+    side = rule.tile // rule.cell
+    across, down = columns * side, rows * side
+    if rule.kind == "cover":
+        scale = min(columns * rule.tile / width, rows * rule.tile / height)
+        padded = columns * rule.tile - int(width * scale), rows * rule.tile - int(height * scale)
+        across, down = (
+            math.ceil((cells * rule.merge - pad // rule.patch) / rule.merge)
+            for cells, pad in zip((across, down), padded, strict=True)
+        )
+    elif rule.kind == "pinned":
+        if width / height > across / down:
+            down -= (down - int(round(height * (across / width), _DIGITS))) // 2 * 2
+        else:
+            across -= (across - int(round(width * (down / height), _DIGITS))) // 2 * 2
+        if rule.most_cells and (shrunk := math.sqrt(across * down / rule.most_cells)) > _SHRUNK_FROM:
+            across, down = int(across // shrunk), int(down // shrunk)
+    whole = side * (side + rule.each_row * rule.marks_whole)
+    tokens = down * (across + rule.each_row) + whole + rule.around
+    return Seen(tokens, (columns * rows + 1) * (rule.tile // rule.patch) ** 2)
+
+
+def _widest(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
+    """(Columns, rows) of Phi-3-vision's HD_transform, which lays tall images on their side."""
+    ratio = max(width, height) / min(width, height)
+    long = max(n for n in range(1, rule.most_tiles + 1) if n * math.ceil(n / ratio) <= rule.most_tiles)
+    short = math.ceil(int(long * rule.tile / ratio) / rule.tile)
+    return (long, short) if width >= height else (short, long)
+
+
+def _cover(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
+    columns, rows = math.ceil(width / rule.tile), math.ceil(height / rule.tile)
+    return (columns, rows) if columns * rows <= rule.most_tiles else _grid(rule, width, height)
+
+
+def _pinned(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
+    """(Columns, rows) of transformers' select_best_resolution."""
+    sides = range(1, rule.most_side + 1)
+    grids = [(x, y) for y in sides for x in sides if rule.least_tiles <= x * y <= rule.most_tiles]
+
+    def held(grid: tuple[int, int]) -> int:
+        scale = min(grid[0] * rule.tile / width, grid[1] * rule.tile / height)
+        return min(int(width * scale) * int(height * scale), width * height)
+
+    return max(grids, key=lambda grid: (held(grid), held(grid) - grid[0] * grid[1] * rule.tile**2))
+
+
+def _sliced(rule: ImageRule, width: int, height: int) -> Seen:
+    """The whole image, and its slices (MiniCPM-V's image processors)."""
+    columns, rows = _slices(rule, width, height)
+    tiles = columns * rows if columns * rows > 1 else 0
+    cells = math.prod(_resized(rule, width, height, enlarged=not tiles))
+    tokens, patches = rule.queries or cells, cells
+    if tiles:
+        each = math.prod(_resized(rule, _divisible(width, columns), _divisible(height, rows), enlarged=True))
+        tokens += tiles * ((rule.queries or each) + rule.each_tile) + rule.each_row * (rows - 1)
+        patches += tiles * each
+    return Seen(tokens + rule.around, patches * rule.merge**2)
+
+
+def _divisible(pixels: int, parts: int) -> int:
+    """Pixels of one of so many parts, once the whole can be divided by them."""
+    return max(round(pixels / parts), 1)
+
+
+def _resized(rule: ImageRule, width: int, height: int, *, enlarged: bool) -> tuple[int, int]:
+    """(Columns, rows) of cells of an image that is scaled to about the pixels of a tile."""
+    if enlarged or width * height > rule.tile**2:
+        ratio = width / height
+        height = int(rule.tile / math.sqrt(ratio))
+        width = int(height * ratio)
+    return max(round(width / rule.cell), 1), max(round(height / rule.cell), 1)
+
+
+def _slices(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
+    """(Columns, rows) of slices, (1, 1) where the whole is enough: of about so many as it has tiles' pixels, those
+    whose shape is nearest."""
+    wanted = min(math.ceil(width * height / rule.tile**2), rule.most_tiles)
+    if wanted <= 1:
+        return 1, 1
+    counts = [count for count in (wanted - 1, wanted, wanted + 1) if 1 < count <= rule.most_tiles]
+    grids = [(x, count // x) for count in counts for x in range(1, count + 1) if count % x == 0]
+    return min(grids, key=lambda grid: abs(math.log(width / height) - math.log(grid[0] / grid[1])))
+
+
 def _grid(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
     """(Columns, rows) of tiles."""
     most, tile = rule.most_tiles, rule.tile
@@ -154,13 +283,6 @@ def _grid(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
         if gap < off or (gap == off and width * height > 0.5 * tile**2 * grid[0] * grid[1]):
             best, off = grid, gap
     return best
-
-
-def patches_read(rule: ImageRule, tokens: float, images: int, width: int, height: int) -> float:
-    """Patches that the tower reads of images and frames that are so many tokens of the text."""
-    if rule.kind == "crossed":
-        return float(images * image(rule, width, height).patches)
-    return tokens * rule.merge**2
 
 
 def is_stretched(width: int, height: int) -> bool:
@@ -187,32 +309,41 @@ def tower_matmul(tower: VisionTower, patches: float, images: int) -> tuple[float
 @dataclass(frozen=True)
 class TowerCount:
     """How the weights of a kind of tower are counted: `frames` that one patch spans, learned `positions`, which parts
-    have a bias, and the part that joins it (`merger`: two matrices over a cell of patches, of which `deepstack` more
-    copies stand at inner layers; `mistral`: a merging matrix and two; `one`: a single matrix after a pooling)."""
+    have a bias, how many norms stand outside of its layers, and the part that joins it (`merger`: two matrices over a
+    cell of patches, of which `deepstack` more copies stand at inner layers; `mistral`: a merging matrix and two; `one`:
+    a single matrix after a pooling; `pair`: two, the first to the width of the text, and a learned `newline`;
+    `queries`: a resampler, whose queries attend to the patches)."""
 
     frames: int = 1
     positions: int = 0
     patch_bias: bool = False
     biased: bool = True
     centred_norms: bool = True
-    joint: Literal["merger", "mistral", "one"] = "merger"
+    outer_norms: int = 0
+    joint: Literal["merger", "mistral", "one", "pair", "queries"] = "merger"
     deepstack: int = 0
+    newline: bool = False
 
 
 def count_parameters(tower: VisionTower, count: TowerCount, text_hidden: int) -> int:
     """Weights of a tower with what joins it to a language model of that width (transformers: Qwen2-VL, Qwen2.5-VL,
-    Qwen3-VL, Qwen3.5, Mistral3, Gemma3 and their vision models)."""
+    Qwen3-VL, Qwen3.5, Mistral3, Gemma3, Llava and their vision models; MiniCPM-V's resampler as vLLM has it)."""
     hidden, merge, patch = tower.hidden, tower.rule.merge**2, tower.rule.patch
     norm = (1 + count.centred_norms) * hidden
     bias = int(count.biased)
     first = 3 * count.frames * patch**2 * hidden + count.patch_bias * hidden + count.positions * hidden
     matrices = transformer_parameters(tower)
     biases = bias * tower.layers * (_BIASES_OF_WIDTH * hidden + (2 if tower.gated else 1) * tower.width)
-    body = first + matrices + biases + 2 * tower.layers * norm
+    body = first + matrices + biases + (2 * tower.layers + count.outer_norms) * norm
     wide = merge * hidden
     pair = wide**2 + wide + wide * text_hidden + text_hidden
     if count.joint == "merger":
         return body + norm + pair + count.deepstack * ((1 + count.centred_norms) * wide + pair)
+    if count.joint == "pair":
+        return body + hidden * text_hidden + text_hidden**2 + (2 + count.newline) * text_hidden
+    if count.joint == "queries":
+        each = hidden + tower.rule.queries + _RESAMPLER_VECTORS + _RESAMPLER_MATRICES * text_hidden
+        return body + each * text_hidden
     if count.joint == "mistral":
         return body + 2 * hidden + wide * hidden + hidden * text_hidden + text_hidden**2
     return body + norm + hidden + hidden * text_hidden

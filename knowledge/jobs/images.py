@@ -6,7 +6,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
-from estimator.model.vision import image, is_stretched, video
+from estimator.model.vision import images, is_stretched, video
 from estimator.plan.assumptions import Assumption
 from estimator.plan.schema import Inference, Training, image_sides
 
@@ -33,9 +33,9 @@ def seen(workload: Training | Inference, architecture: Architecture) -> tuple[di
     width, height = image_sides(workload.image_size)
     if is_stretched(width, height):
         raise PlanError("workload.image_size", f"{workload.image_size} is too long and narrow to be read", ["768x768"])
-    single = image(tower.rule, width, height)
-    tokens = workload.images * single.tokens
-    parts = [f"{workload.images} of {single.tokens:,} tokens at {workload.image_size}"] if workload.images else []
+    tokens = images(tower.rule, workload.images, width, height).tokens
+    each = f"{tokens // max(1, workload.images):,} tokens at {workload.image_size}"
+    parts = [f"{workload.images} of {each}"] if workload.images else []
     if workload.video_frames:
         clip = video(tower.rule, workload.video_frames, width, height)
         tokens += clip.tokens

@@ -31,12 +31,13 @@ def tower_of(id: str, text_hidden: int) -> VisionTower | None:
 
 def tower_in(config: Mapping[str, Any], text_hidden: int) -> VisionTower | None:
     """The tower that a raw config describes; None where it has none, or no rule of its kind is known."""
-    vision = config.get("vision_config")
-    if not isinstance(vision, Mapping):
-        return None
-    named = (str(vision.get("model_type") or ""), str(config.get("model_type") or ""))
+    own = config.get("vision_config")
+    described = own if isinstance(own, Mapping) else {}
+    # The outer kind first: one encoder (SigLIP, CLIP) is cut in many ways.
+    named = (str(config.get("model_type") or ""), str(described.get("model_type") or ""))
     kind = next((_by_type()[name] for name in named if name in _by_type()), None)
-    if kind is None:
+    vision = described or (_kind(kind).get("sizes") if kind else None)
+    if kind is None or not vision:
         return None
     hidden = _number(vision, (_kind(kind).get("hidden", ""), *_HIDDEN))
     layers, width = _number(vision, _LAYERS), _number(vision, _WIDTH)
@@ -49,6 +50,8 @@ def tower_in(config: Mapping[str, Any], text_hidden: int) -> VisionTower | None:
     built = _built(kind, row, text_hidden, None if "count" in _kind(kind) else _weighed(kind, row))
     patch, merge = _number(vision, ("patch_size",)), _number(vision, ("spatial_merge_size",))
     rule = replace(built.rule, patch=patch or built.rule.patch, merge=merge or built.rule.merge)
+    if rule.queries and (queries := _number(config, ("query_num",))):
+        rule = replace(rule, queries=queries)
     return replace(built, rule=rule)
 
 

@@ -38,13 +38,20 @@ def _tower(model: str) -> Any:
         ("google/gemma-3-4b-pt", 4_300_079_472 - 3_880_263_168),
         ("google/gemma-3-27b-pt", 27_432_406_640 - 27_009_346_304),
         ("meta-llama/Llama-3.2-11B-Vision", 10_670_220_835 - 9_775_192_080),
+        ("llava-hf/llava-1.5-13b-hf", 13_351_494_656 - 13_016_519_680),
+        ("llava-hf/llava-v1.6-34b-hf", 34_752_083_968 - 34_389_834_752),
+        ("llava-hf/llava-onevision-qwen2-72b-ov-hf", 73_181_570_592 - 72_707_252_224),
+        ("openbmb/MiniCPM-V-4_5", 8_695_895_280 - 8_189_195_264),
+        ("openbmb/MiniCPM-V-4.6", 1_300_428_016 - 752_161_600),
+        ("moonshotai/Kimi-VL-A3B-Instruct", 16_407_657_776 - 15_960_110_208 - 1_728),
     ],
 )
 def test_towers_have_the_weights_that_checkpoints_hold(model: str, parameters: int) -> None:
     assert _tower(model).parameters == parameters
 
 
-# By the image processors of transformers 5.24 on images of these sizes (width, height).
+# By the image processors of transformers 5.20 to 5.24 and vLLM 0.33 on images of these sizes (width, height).
+# Published: 757, 1,921 and 9,585 in vLLM's tests of Phi-V, 640 for 1344x1344 in MiniCPM-V's README.
 @pytest.mark.parametrize(
     ("model", "size", "tokens"),
     [
@@ -58,7 +65,24 @@ def test_towers_have_the_weights_that_checkpoints_hold(model: str, parameters: i
         ("mistralai/Mistral-Small-3.1-24B-Instruct-2503", (3080, 1540), 55 * 28 + 28),
         ("meta-llama/Llama-4-Scout-17B-16E-Instruct", (336, 336), 144 + 3),
         ("meta-llama/Llama-4-Scout-17B-16E-Instruct", (672, 336), 3 * 144 + 2 + 3),
-        ("moonshotai/Kimi-K2.6", (768, 768), 28 * 28),
+        ("moonshotai/Kimi-K2.6", (768, 768), 28 * 28 + 4),
+        ("moonshotai/Kimi-VL-A3B-Instruct", (768, 768), 28 * 28 + 4),
+        ("moonshotai/Kimi-VL-A3B-Instruct", (1920, 1080), 1032 + 4),
+        ("microsoft/Phi-3.5-vision-instruct", (1300, 876), 757),
+        ("microsoft/Phi-3-vision-128k-instruct", (1300, 876), 1921),
+        ("microsoft/Phi-3-vision-128k-instruct", (500, 3000), 2557),
+        ("microsoft/Phi-4-multimodal-instruct", (7 * 448, 7 * 448), 9585),
+        ("microsoft/Phi-4-multimodal-instruct", (500, 3000), 2513),
+        ("openbmb/MiniCPM-V-2_6", (448, 448), 64 + 5),
+        ("openbmb/MiniCPM-V-2_6", (1344, 1344), 640 + 5 + 9 * 2 + 2),
+        ("openbmb/MiniCPM-V-2_6", (1920, 1080), 9 * 64 + 5 + 8 * 2 + 1),
+        ("openbmb/MiniCPM-V-4.6", (1920, 1080), 578 + 5 + 8 * 2 + 1),
+        ("openbmb/MiniCPM-V-4.6", (3000, 500), 501 + 5 + 7 * 2),
+        ("llava-hf/llava-1.5-7b-hf", (1920, 1080), 576),
+        ("llava-hf/llava-v1.6-mistral-7b-hf", (1920, 1080), 1948),
+        ("llava-hf/llava-v1.6-34b-hf", (336, 336), 1176),
+        ("llava-hf/llava-onevision-qwen2-7b-ov-hf", (1920, 1080), 7269),
+        ("llava-hf/llava-onevision-qwen2-0.5b-ov-hf", (640, 480), 2929),
         ("meta-llama/Llama-3.2-11B-Vision", (768, 768), 1),
     ],
 )
