@@ -113,11 +113,22 @@ def own_mix(name: str) -> str:
 
 def tag_format(name: str, published: str = "") -> str:
     """The format of what a tag of Ollama loads where it says none, of a checkpoint that is `published` in one: its
-    library holds those of 16 and of 8 bits in 4 (deepseek-r1:671b is 404 GB), others as they are, and what ends in
+    library holds those of 16 and of 8 bits in fewer (deepseek-r1:671b is 404 GB), others as they are, and what ends in
     cloud is not loaded. That of the checkpoint for other names."""
     owner, text = _parted(name)
     is_tag = not owner and not text.endswith("cloud") and _TAG.fullmatch(_REVISION.sub("", text))
-    return _TAGGED_FORMAT if is_tag and (not published or "8" in published) else published
+    if not is_tag or (published and "8" not in published):
+        return published
+    loaded, parts = _loaded_formats(), re.split("-", text)
+    starts = ("-".join(parts[:end]) for end in range(len(parts), 0, -1))
+    of_tag = next((loaded[start] for start in starts if ":" in start and start in loaded), None)
+    return of_tag or loaded.get(text.partition(":")[0], _TAGGED_FORMAT)
+
+
+@cache
+def _loaded_formats() -> dict[str, str]:
+    """Formats that tags of Ollama without one load, by the tag or by its name, where that is not the usual one."""
+    return {name: row["format"] for row in rows("ollama_tags.csv") for name in row["names"].split(";")}
 
 
 def size_words(id: str, *parameters: float | None) -> frozenset[str]:

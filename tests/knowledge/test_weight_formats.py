@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -15,7 +16,7 @@ from estimator.model.architecture import Architecture
 from estimator.model.weight_format import WeightFormat, weight_bytes
 from estimator.plan.schema import WeightDtype
 from knowledge.machines.catalogue import find_accelerator
-from knowledge.models.catalogue import architecture, models
+from knowledge.models.catalogue import architecture, find_architecture, models
 from knowledge.models.weight_formats import matrix_bits, plan_format, weight_format, weight_formats, weight_rules
 
 GIB = 2**30
@@ -262,3 +263,22 @@ def test_sizes_lie_between_the_smallest_and_the_widest_type(name: str, model: st
     assert 1.5 / 8 * built.parameters < size <= 4 * built.parameters * (1 + 1e-9)
     assert 1.5 < held.bits <= 32
     assert 1.5 < held.expert_bits <= 32
+
+
+# GB that ollama.com/library prints beside tags without a format (D3rhami/ollama_gallery @5d4b6561, 2026-07-15).
+@pytest.mark.parametrize(
+    ("tag", "kind", "gb"),
+    [
+        ("llama3.2:1b", "q8_0", 1.3), ("llama3.2:1b-instruct", "q8_0", 1.3), ("llama3.2:3b", "q4_k_m", 2.0),
+        ("codellama:34b", "q4_0", 19), ("llama3:8b", "q4_0", 4.7), ("llama3:70b", "q4_0", 40),
+        ("qwen2:7b", "q4_0", 4.4),
+        ("smollm2:360m", "fp16", 0.726), ("falcon3:1b", "q8_0", 1.8), ("deepseek-r1:671b", "q4_k_m", 404),
+        ("mistral:7b", "q4_k_m", 4.4), ("mistral:v0.2", "q4_0", 4.1), ("gpt-oss:120b", "mxfp4", 65),
+    ],
+)  # fmt: skip
+def test_a_tag_of_ollama_loads_what_its_library_holds(tag: str, kind: str, gb: float) -> None:
+    model, _ = find_architecture(tag)
+    assert model.weight_format == kind
+    size = weight_bytes(weight_format(kind, architecture=model), model) + BYTES_OF_A_TOKEN * model.vocab
+    printed = 0.5 * 10.0 ** (1 - len(str(gb).replace(".", "").lstrip("0")) + math.floor(math.log10(gb)))
+    assert size / 1e9 == pytest.approx(gb, abs=0.02 * gb + printed)
