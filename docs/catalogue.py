@@ -11,7 +11,8 @@ from estimator.machine.hardware import Accelerator
 from estimator.units import GIB
 from knowledge.data_files import rows
 from knowledge.machines.catalogue import accelerators, aliases
-from knowledge.models.catalogue import ModelFacts, architecture, checkpoints, models
+from knowledge.models.catalogue import architecture
+from knowledge.models.known import ModelFacts, checkpoints, models
 from knowledge.prices.book import prices
 from knowledge.prices.kin import kin_price, kin_purchase
 

@@ -12,7 +12,8 @@ from estimator.kernels.model_flop import model_flop_per_token
 from estimator.plan.training.job import precision_peak
 from knowledge.data_files import rows
 from knowledge.machines.catalogue import accelerators
-from knowledge.models.catalogue import architecture, models
+from knowledge.models.catalogue import architecture
+from knowledge.models.known import models
 
 # Upper bounds of the classes of size, parameters that one token uses.
 _SIZES = ((4e9, "up to 4B"), (15e9, "4B to 15B"), (40e9, "15B to 40B"), (float("inf"), "above 40B"))

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from knowledge.data_files import document, rows
-from knowledge.models.catalogue import facts_of
+from knowledge.models.known import facts_of
 
 _MOST = 8
 # The method that copies text: nothing of the model is in what it drafts.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from estimator.errors import PlanError
-from knowledge.models.catalogue import ModelFacts, architecture_row, checkpoints, facts_of, find_model
+from knowledge.models.catalogue import find_model
+from knowledge.models.known import ModelFacts, architecture_row, checkpoints, facts_of
 from launchers.launch.names import last_part
 from launchers.launch.of_plan import Launch
 from launchers.tables import table

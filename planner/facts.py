@@ -15,7 +15,8 @@ from knowledge.engines import engine, engines_known
 from knowledge.engines import runs_on as engine_runs_on
 from knowledge.machines.catalogue import machine
 from knowledge.machines.counted import find_devices
-from knowledge.models.catalogue import ModelFacts, facts_of, find_architecture, find_model
+from knowledge.models.catalogue import find_architecture, find_model
+from knowledge.models.known import ModelFacts, facts_of
 from knowledge.models.weight_formats import plan_format, weight_format
 from knowledge.names import Match
 from knowledge.offers import frameworks_on

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators_left_out, find_accelerator
-from knowledge.models.catalogue import models_left_out
+from knowledge.models.known import models_left_out
 from knowledge.own.rows import LeftOut
 from knowledge.prices.book import left_out as prices_left_out
 

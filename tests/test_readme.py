@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 from knowledge.machines.catalogue import accelerators
-from knowledge.models.catalogue import models
+from knowledge.models.known import models
 from measure.fit.training.held_out_times import everything, misses
 from measure.history.scores import POOLED
 

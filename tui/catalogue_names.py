@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from knowledge.machines.catalogue import accelerators
-from knowledge.models.catalogue import checkpoints, models
+from knowledge.models.known import checkpoints, models
 
 
 @lru_cache(maxsize=4)

@@ -16,7 +16,8 @@ from estimator.errors import PlanError
 from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, aliases, find_accelerator
 from knowledge.machines.counted import find_devices
-from knowledge.models.catalogue import find_model, models
+from knowledge.models.catalogue import find_model
+from knowledge.models.known import models
 from knowledge.own.files import ROW_KINDS, stamp
 from knowledge.prices.book import prices
 

@@ -34,7 +34,8 @@ from knowledge.jobs.unlike import with_parts
 from knowledge.machines.catalogue import machine, no_accelerator
 from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import network_factors, with_given_links
-from knowledge.models.catalogue import checkpoints, facts_of, find_architecture
+from knowledge.models.catalogue import find_architecture
+from knowledge.models.known import checkpoints, facts_of
 from knowledge.models.weight_formats import plan_format, weight_format
 from knowledge.speculation import usual_acceptance
 

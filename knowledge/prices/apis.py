@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from knowledge.data_files import number, rows
-from knowledge.models.catalogue import architecture_row, find_model
+from knowledge.models.catalogue import find_model
+from knowledge.models.known import architecture_row
 
 _SOURCES = {
     "genai-prices": "genai-prices 0.2.3, data.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from knowledge.models.catalogue import facts_of
+from knowledge.models.known import facts_of
 from knowledge.models.weight_formats import plan_format
 from launchers.launch.names import last_part
 from launchers.launch.serving import ServingLaunch

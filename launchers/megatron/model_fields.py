@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.models.catalogue import architecture, facts_of, find_model, read_config
+from knowledge.models.catalogue import architecture, find_model
+from knowledge.models.config_files import read_config
 from knowledge.models.fields import canonical
+from knowledge.models.known import facts_of
 from knowledge.own.home import expanded
 from launchers.launch.training import TrainingLaunch
 from launchers.tables import table

@@ -9,7 +9,8 @@ import re
 import shlex
 
 from estimator.errors import PlanError
-from knowledge.models.catalogue import architecture, architecture_row
+from knowledge.models.catalogue import architecture
+from knowledge.models.known import architecture_row
 from launchers.launch.duration import KEPT_NEWEST
 from launchers.launch.heading import bash_heading
 from launchers.launch.placeholders import CHECKPOINT, DATASET

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
-from knowledge.models.catalogue import architecture, architecture_row
+from knowledge.models.catalogue import architecture
+from knowledge.models.known import architecture_row
 from launchers.devices import accelerator_of
 from launchers.launch.heading import heading
 from launchers.launch.placeholders import DATASET

@@ -11,7 +11,8 @@ import shlex
 
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
-from knowledge.models.catalogue import architecture, architecture_row
+from knowledge.models.catalogue import architecture
+from knowledge.models.known import architecture_row
 from launchers.launch.duration import KEPT_NEWEST, run_steps, save_steps
 from launchers.launch.heading import bash_heading
 from launchers.launch.training import TrainingLaunch

@@ -23,7 +23,8 @@ from estimator.serving.space import deployments
 from knowledge.engines import engine_lineage
 from knowledge.fitted.training import device_lineage, framework_lineage
 from knowledge.machines.catalogue import accelerators, find_accelerator
-from knowledge.models.catalogue import architecture, architecture_row
+from knowledge.models.catalogue import architecture
+from knowledge.models.known import architecture_row
 from measure.fit.serving.factors import best, figures
 from measure.history.scores import estimated
 from measure.history.serving import case_job, serving_case, serving_rows

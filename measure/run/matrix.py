@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Inference, Plan
-from knowledge.models.catalogue import architecture_row, find_architecture, models
+from knowledge.models.catalogue import find_architecture
+from knowledge.models.known import architecture_row, models
 from knowledge.own.files import read_text
 from knowledge.own.mappings import json_value
 from measure.history.scores import CasePrediction, Score, Summary, summarise

@@ -9,7 +9,8 @@ from estimator.errors import PlanError, nearest
 from estimator.plan.schema import Plan
 from knowledge.figures import count, hours
 from knowledge.machines.catalogue import machine, no_accelerator
-from knowledge.models.catalogue import ModelFacts, architecture, find_architecture, models
+from knowledge.models.catalogue import architecture, find_architecture
+from knowledge.models.known import ModelFacts, models
 from planner.result import Assumption
 from planner.training.planned import plan_to_fit
 from planner.training.run import run_of

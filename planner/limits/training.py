@@ -13,7 +13,7 @@ from estimator.search.layouts import divisors
 from knowledge.figures import gib
 from knowledge.jobs.training import job_of
 from knowledge.machines.catalogue import find_accelerator
-from knowledge.models.catalogue import ModelFacts
+from knowledge.models.known import ModelFacts
 from planner.evidence import evidence_of
 from planner.limits.cards import SCOPE, cards, smallest
 from planner.limits.models import ModelCandidates

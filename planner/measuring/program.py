@@ -13,7 +13,8 @@ from estimator.model.architecture import Architecture, Block
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from estimator.plan.training.stages import lora_targets
-from knowledge.models.catalogue import facts_of, find_architecture
+from knowledge.models.catalogue import find_architecture
+from knowledge.models.known import facts_of
 from launchers.matrix import WAITS, runnable
 from launchers.pieces import File, Rendered
 from launchers.render import render

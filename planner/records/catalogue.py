@@ -15,15 +15,9 @@ from estimator.errors import PlanError
 from estimator.machine.hardware import Accelerator, Price
 from knowledge.fitted.training import timed_family
 from knowledge.machines.catalogue import accelerators, accelerators_left_out, check_own_accelerator, own_accelerators
-from knowledge.models.catalogue import (
-    ModelFacts,
-    architecture,
-    models,
-    models_left_out,
-    own_facts,
-    own_models,
-    read_config,
-)
+from knowledge.models.catalogue import architecture
+from knowledge.models.config_files import read_config
+from knowledge.models.known import ModelFacts, models, models_left_out, own_facts, own_models
 from knowledge.own.files import file_stem, own_folder, project_folder, trust, trusted, write_file
 from knowledge.own.home import expanded
 from knowledge.own.rows import HardwareRow, LeftOut, ModelRow, Own, PriceRow, UserRow

@@ -14,7 +14,7 @@ from estimator.search.layouts import SearchResult
 from estimator.training.estimates import estimate
 from knowledge.fitted.training import timed_framework
 from knowledge.jobs.training import job_of
-from knowledge.models.catalogue import facts_of, models
+from knowledge.models.known import facts_of, models
 from knowledge.offers import check_offered, movable_to
 from planner.change import OPEN_LAYOUT
 from planner.training.planned import Planned, plan_training, throughput_of

@@ -17,7 +17,8 @@ from starlette.responses import Response
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, find_accelerator
-from knowledge.models.catalogue import find_model, models
+from knowledge.models.catalogue import find_model
+from knowledge.models.known import models
 from server.calls import GONE, Busy, unless_gone
 from server.http.docs import page
 from server.http.guard import error_text

@@ -52,7 +52,7 @@ class Kind:
 
 
 def model_ids(_: Path | None = None) -> list[str]:
-    from knowledge.models.catalogue import models  # read with what estimates, of which the list of tools has no need
+    from knowledge.models.known import models  # read with what estimates, of which the list of tools has no need
 
     return [row.id for row in models()]
 

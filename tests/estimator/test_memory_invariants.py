@@ -20,7 +20,7 @@ from estimator.search.layouts import candidates, valid_tp
 from estimator.training.estimates import estimate
 from estimator.training.memory import COMPONENTS, stage_memory
 from knowledge.fitted.training import framework
-from knowledge.models.catalogue import models
+from knowledge.models.known import models
 
 # One of each kind: plain, tied, biased, grouped-query, very large; experts (shared, fine, latent attention, top-4);
 # hybrids of Mamba 1 and 2, gated and Kimi delta layers with attention; state space alone.

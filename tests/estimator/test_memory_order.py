@@ -16,7 +16,8 @@ from estimator.plan.training.stages import Floats
 from estimator.search.layouts import candidates
 from estimator.training.memory import COMPONENTS, device_memory
 from knowledge.jobs.training import job_of
-from knowledge.models.catalogue import architecture, models
+from knowledge.models.catalogue import architecture
+from knowledge.models.known import models
 
 MODELS = [model.id for model in models()]
 STATES = ("weights", "gradients", "optimizer")

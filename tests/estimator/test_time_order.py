@@ -22,7 +22,7 @@ from estimator.search.layouts import candidates, valid_tp
 from estimator.training.estimates import estimate
 from estimator.training.schedule import Step, step_time
 from knowledge.jobs.training import job_of
-from knowledge.models.catalogue import models
+from knowledge.models.known import models
 
 MODELS = [row.id for row in models()]
 # Framework, accelerator and ZeRO stage; the first is the one for fine-tuning.

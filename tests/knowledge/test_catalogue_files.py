@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from knowledge.data_files import FOLDER, rows
-from knowledge.models.catalogue import checkpoints, models
+from knowledge.models.known import checkpoints, models
 
 DOCS = Path(__file__).parents[2] / "docs"
 TABLES = sorted(path.name for path in FOLDER.glob("*.csv"))

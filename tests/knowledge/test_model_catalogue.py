@@ -5,8 +5,9 @@ import re
 import pytest
 
 from estimator.errors import PlanError
-from knowledge.models.catalogue import ModelFacts, architecture, models
+from knowledge.models.catalogue import architecture
 from knowledge.models.fields import canonical
+from knowledge.models.known import ModelFacts, models
 
 ROWS = models()
 # published figures that the fields do not come to, and why

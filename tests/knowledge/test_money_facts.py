@@ -6,7 +6,7 @@ import pytest
 
 from knowledge.machines.catalogue import find_accelerator
 from knowledge.machines.failures import BETWEEN_INTERRUPTIONS, SPOT_SHARE, failures
-from knowledge.models.catalogue import facts_of
+from knowledge.models.known import facts_of
 from knowledge.prices.apis import api_prices
 from knowledge.run_totals import run_totals
 

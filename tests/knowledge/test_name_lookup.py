@@ -11,7 +11,8 @@ from samples import examples
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, aliases, find_accelerator
-from knowledge.models.catalogue import architecture, checkpoints, find_architecture, find_model, models
+from knowledge.models.catalogue import architecture, find_architecture, find_model
+from knowledge.models.known import checkpoints, models
 
 MODELS = {
     "llama 3 70b": "meta-llama/Meta-Llama-3-70B",

@@ -11,7 +11,8 @@ import pytest
 from estimator.errors import PlanError
 from knowledge.data_files import document
 from knowledge.machines.counted import find_devices
-from knowledge.models.catalogue import architecture_row, checkpoints, find_model, models
+from knowledge.models.catalogue import find_model
+from knowledge.models.known import architecture_row, checkpoints, models
 from knowledge.models.naming import model_form
 from knowledge.models.weight_formats import weight_formats
 

@@ -9,7 +9,7 @@ import pytest
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, find_accelerator
-from knowledge.models.catalogue import models_left_out
+from knowledge.models.known import models_left_out
 from knowledge.own.files import distrust, project_folder, shipped_alone, trust, trusted
 from tools import call
 from tui.cli import main

@@ -13,7 +13,8 @@ from samples import examples
 
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import accelerators, accelerators_left_out, aliases, find_accelerator, machine
-from knowledge.models.catalogue import architecture, find_model, models, models_left_out
+from knowledge.models.catalogue import architecture, find_model
+from knowledge.models.known import models, models_left_out
 from knowledge.own.files import trust
 from knowledge.own.rows import HardwareRow, validated
 from knowledge.prices.book import left_out, prices, providers

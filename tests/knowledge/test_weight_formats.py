@@ -16,7 +16,8 @@ from estimator.model.architecture import Architecture
 from estimator.model.weight_format import WeightFormat, weight_bytes
 from estimator.plan.schema import WeightDtype
 from knowledge.machines.catalogue import find_accelerator
-from knowledge.models.catalogue import architecture, find_architecture, models
+from knowledge.models.catalogue import architecture, find_architecture
+from knowledge.models.known import models
 from knowledge.models.weight_formats import matrix_bits, plan_format, weight_format, weight_formats, weight_rules
 
 GIB = 2**30

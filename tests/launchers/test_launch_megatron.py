@@ -17,7 +17,8 @@ from samples import examples, part
 
 from estimator.errors import PlanError
 from knowledge.models import catalogue
-from knowledge.models.catalogue import ModelFacts, architecture
+from knowledge.models.catalogue import architecture
+from knowledge.models.known import ModelFacts
 from launchers.megatron.arguments import stage_sizes
 from launchers.render import render
 from launchers.site import Site

@@ -240,7 +240,7 @@ def test_lists_sessions_latest_first(capsys: Capture, agent: Any) -> None:
 class TestCatalogue:
     def test_models_whose_size_follows_from_their_config_have_it_as_in_the_app(self, capsys: Capture) -> None:
         from knowledge.figures import shown
-        from knowledge.models.catalogue import models
+        from knowledge.models.known import models
         from planner.asked.lookups import CatalogueQuestion
         from planner.records.catalogue import list_catalogue
 
@@ -257,7 +257,7 @@ class TestCatalogue:
 
     def test_shows_the_whole_catalogue(self, capsys: Capture) -> None:
         from knowledge.machines.catalogue import accelerators
-        from knowledge.models.catalogue import models
+        from knowledge.models.known import models
 
         for command, catalogue in (("models", models()), ("hardware", accelerators())):
             code, out, err = run(capsys, command)

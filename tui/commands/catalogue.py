@@ -13,7 +13,7 @@ from estimator.errors import PlanError, nearest
 from estimator.machine.hardware import Price
 from knowledge.figures import gib, shown, written
 from knowledge.machines.catalogue import accelerators, aliases
-from knowledge.models.catalogue import checkpoints, models
+from knowledge.models.known import checkpoints, models
 from knowledge.prices.age import age_days, is_stale, price_day
 from knowledge.prices.book import hourly_by_device, prices
 from knowledge.prices.cluster_sizes import largest_cluster, largest_words

@@ -12,7 +12,7 @@ from typing import Any
 import shtab
 
 from knowledge.machines.catalogue import accelerators
-from knowledge.models.catalogue import models
+from knowledge.models.known import models
 from launchers.targets import TARGETS
 from tools.registry import registry
 from tui.arguments.top import parser

@@ -14,7 +14,7 @@ from estimator.errors import PlanError
 from estimator.plan.schema import Plan, merge
 from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, find_accelerator
-from knowledge.models.catalogue import facts_of
+from knowledge.models.known import facts_of
 from knowledge.prices.book import prices
 from launchers.render import able_targets
 from planner.clusters.recommend import ClusterRequest

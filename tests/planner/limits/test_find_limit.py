@@ -12,7 +12,8 @@ from pace import within
 from samples import examples, part
 
 from estimator.errors import PlanError
-from knowledge.models.catalogue import architecture, models
+from knowledge.models.catalogue import architecture
+from knowledge.models.known import models
 from planner.limits.training import limit_of
 from planner.requests import PlanRequest
 from planner.training.planned import plan_to_fit

@@ -16,7 +16,8 @@ from agent.offline.language.names import Name
 from agent.offline.language.reading.alone import OFFERS
 from agent.offline.language.reading.page import Page
 from agent.offline.language.rows import Row
-from knowledge.models.catalogue import BASE_MARKS, ModelFacts, chat_checkpoint, find_model
+from knowledge.models.catalogue import find_model
+from knowledge.models.known import BASE_MARKS, ModelFacts, chat_checkpoint
 from planner.partial import get
 
 # Models before that are named where they are meant.
