@@ -226,6 +226,8 @@ def _inline(fields: Mapping[str, Any]) -> Architecture:
 def _of_file(path: Path) -> Architecture:
     if is_gguf_file(path):
         return _of_gguf(path)
+    if path.suffix == ".gguf":
+        raise PlanError("model", f"{path.name} does not begin as a GGUF file does")
     config_path = path
     if path.suffix == ".safetensors" or is_index(path):
         config_path = path.parent / "config.json"
@@ -286,7 +288,7 @@ def _of_gguf(path: Path) -> Architecture:
     except PlanError as error:
         built = next((like for name in names if (like := _counted_alike(name, file))), None)
         if built is None:
-            raise PlanError("model", f"{path.name}: {error}", error.valid) from None
+            raise PlanError("model", f"{path.name}: {error.field}: {error.problem}", error.valid) from None
         built = replace(built, notes=(*built.notes, f"{path.name} taken as {built.id}, which has as many weights"))
     return _with_weights(replace(built, weight_format=file.weight_format), file)
 

@@ -34,7 +34,8 @@ def published_format(config: Mapping[str, Any]) -> tuple[str, str]:
         if not stated and isinstance(inner := config.get("text_config"), Mapping):
             return published_format(inner)
     if not stated:
-        return "", ""
+        odd = config.get("quantization_config") or {}
+        return "", "" if isinstance(odd, Mapping) else "quantization_config is no mapping: taken as 16 bits"
     method = str(stated.get("quant_method") or "").casefold()
     name = _named(method, stated)
     if _BY_ALGORITHM.get(str(stated.get("moe_quant_algo")).upper()) == "nvfp4" and name.startswith("fp8"):
