@@ -16,8 +16,9 @@ from native_plans import DENSE, EXPERTS, LARGE, attempt, hostile, layouts, model
 from samples import examples, part
 
 from estimator.errors import PlanError
+from knowledge.models import known
 from knowledge.models.catalogue import architecture
-from knowledge.models.known import ModelFacts, models
+from knowledge.models.known import ModelFacts
 from launchers.megatron.arguments import stage_sizes
 from launchers.render import render
 from launchers.site import Site
@@ -347,7 +348,7 @@ def test_norms_and_rotary_bases_of_one_model_are_not_its_kins(model: str, norm: 
     assert (arguments["norm_epsilon"], arguments["rotary_base"]) == (norm, base)
 
 
-@pytest.mark.parametrize("model", part(models()[::7], models()), ids=lambda row: row.id)
+@pytest.mark.parametrize("model", part(known.models()[::7], known.models()), ids=lambda row: row.id)
 def test_what_of_a_model_the_file_leaves_to_megatron_is_told(model: ModelFacts):
     """Norms and routing are in the file as the model's config has them, or the person is told to set them."""
     try:
