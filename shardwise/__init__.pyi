@@ -984,6 +984,8 @@ class _HistoryRequest(TypedDict, total=False):
     """Only runs on software with this in its name or version."""
     tag: str | None
     """Only runs with this tag."""
+    runs: list[str]
+    """These alone, by id or name."""
     since: str | None
     """Only runs from this day on, 2026-01-31."""
     estimates: bool

@@ -148,6 +148,8 @@ def _number(value: float, path: tuple[str, ...]) -> Iterator[Origin]:
     if len(path) > 1 and path[-2].startswith("least_"):
         # The least of each device, by its name.
         key = path[-2]
+    # What a text prints of a number below zero stands behind its sign, or behind "less".
+    value = abs(value)
     yield from _size_or_time(value, key, path) or _share_or_own_unit(value, key, path) or _plain(value)
 
 

@@ -140,7 +140,7 @@ class MeasuredRun(BaseModel):
     def rate_per_device(self) -> float | None:
         """Tokens per second and device, of a step's time where that alone was measured; of serving those of answers."""
         if self.kind == "training":
-            return self.figures.get("tokens_per_s_per_device") or self._rate_of_a_step
+            return self.figures.get("tokens_per_s_per_device") or self._rate_of_all or self._rate_of_a_step
         rate = self.figures.get("output_tokens_per_s")
         return rate / self.devices if rate and self.devices else None
 
@@ -151,6 +151,12 @@ class MeasuredRun(BaseModel):
         if not all(isinstance(size, int) and size > 0 for size in (*sizes, self.devices)):
             return None
         return math.prod(sizes) / (self.devices or 1)
+
+    @property
+    def _rate_of_all(self) -> float | None:
+        samples, seq_len = self.figures.get("samples_per_s"), self.planned("workload.seq_len")
+        tokens = self.figures.get("tokens_per_s") or (samples * seq_len if samples and seq_len else None)
+        return tokens / self.devices if tokens and self.devices else None
 
     @property
     def _rate_of_a_step(self) -> float | None:

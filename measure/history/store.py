@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -100,8 +99,8 @@ def _write(connection: _Connection, run: MeasuredRun, now: str) -> None:
         run.date,
         run.name,
         run.kind,
-        _text(run.planned("model")),
-        _text(run.planned("cluster.accelerator")),
+        model_of(run),
+        run.planned("cluster.accelerator"),
         run.devices,
         run.version,
         run.outcome,
@@ -120,10 +119,12 @@ def _own() -> str:
     return "own_runs" if team.address() else "runs"
 
 
-def _text(value: Any) -> str | None:
-    if isinstance(value, dict):
-        return str(value.get("_name_or_path") or value.get("model_type") or "config")
-    return None if value is None else str(value)
+def model_of(run: MeasuredRun) -> str | None:
+    """What the model of a run is called; of a config's fields by what they say."""
+    model = run.planned("model")
+    if not isinstance(model, dict):
+        return None if model is None else str(model)
+    return str(model.get("_name_or_path") or model.get("name") or model.get("model_type") or "config")
 
 
 def _read(connection: _Connection, id: str) -> MeasuredRun | None:
@@ -167,6 +168,13 @@ def runs(
         ).fetchall()
     every = [run for row in rows if (run := _run(row[0]))]
     return [run for run in every if not tag or tag in run.tags]
+
+
+def names_of_words() -> list[tuple[str, str]]:
+    """(Id, name) of runs whose name holds a space; the runs themselves are not read."""
+    with _reading() as connection:
+        rows = connection.execute("SELECT id, name FROM runs WHERE name LIKE ?", ("% %",)).fetchall()
+    return [(str(id), str(name)) for id, name in rows]
 
 
 def find(name: str) -> MeasuredRun:

@@ -1,4 +1,5 @@
-"""What watches devices beside a run: the CSV of nvidia-smi --query-gpu and of rocm-smi --showmeminfo vram --csv.
+"""What watches devices beside a run: the CSV of nvidia-smi --query-gpu and of rocm-smi --showmeminfo vram --csv, and
+what rocm-smi prints without --csv.
 
 A row is one device at one moment. Fields are those of `nvidia-smi --help-query-gpu`, with their unit in the head or,
 without a head, behind the number.
@@ -20,7 +21,9 @@ _MOST_ROWS = 500_000
 _QUANTITIES = {
     "memory.used": ("memory_bytes", MIB), "power.draw": ("watts", 1.0), "power.draw.average": ("watts", 1.0),
     "power.draw.instant": ("watts", 1.0), "utilization.gpu": ("percent", 1.0), "temperature.gpu": ("celsius", 1.0),
-    "vram total used memory (b)": ("memory_bytes", 1.0),
+    "vram total used memory (b)": ("memory_bytes", 1.0), "gpu use (%)": ("percent", 1.0),
+    "average graphics package power (w)": ("watts", 1.0), "temperature (sensor junction) (c)": ("celsius", 1.0),
+    "current socket graphics package power (w)": ("watts", 1.0),
 }  # fmt: skip
 _DEVICES = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gpu_serial", "device")
 _NAMES = ("name", "gpu_name", "card series")
@@ -28,13 +31,16 @@ _UNIT = re.compile(r"\s*\[[^\]]*\]\s*$")
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:MiB|W|%|MHz|C)?\s*$")
 # Without a head: 0, 71234 MiB.
 _BARE = re.compile(r"\s*\d+,\s*\d+ MiB\s*$")
+# As rocm-smi prints where no CSV is asked for: GPU[0] : VRAM Total Used Memory (B): 162890137600.
+_OF_A_CARD = re.compile(r"GPU\[(\d+)\]\s*: *([^:\n]+?): *([^\n]*)$", re.MULTILINE)
 _FIRST = 4_096
 
 
 def is_sampled(start: str) -> bool:
     """Whether a text begins as one of these does."""
     line = next((line for line in start[:_FIRST].splitlines() if line.strip()), "")
-    return bool(_BARE.match(line)) or any(name in _QUANTITIES for name in _head(line))
+    of_cards = any(name.lower() in _QUANTITIES for _, name, _ in _OF_A_CARD.findall(start[:_FIRST]))
+    return of_cards or bool(_BARE.match(line)) or any(name in _QUANTITIES for name in _head(line))
 
 
 def run_in(text: str, name: str) -> MeasuredRun | None:
@@ -80,6 +86,9 @@ def _head(line: str) -> list[str]:
 
 
 def _rows(text: str) -> Iterator[Mapping[str, str]]:
+    if cards := _OF_A_CARD.findall(text):
+        yield from _of_cards(cards[:_MOST_ROWS])
+        return
     lines = [line for line in text.replace("\0", "").splitlines()[:_MOST_ROWS] if line.strip()]
     bare = bool(lines) and bool(_BARE.match(lines[0]))
     head = ["index", "memory.used"] if bare else _head(lines[0]) if lines else []
@@ -89,6 +98,17 @@ def _rows(text: str) -> Iterator[Mapping[str, str]]:
                 yield dict(zip(head, (cell.strip() for cell in cells), strict=True))
     except ValueError:
         return
+
+
+def _of_cards(cells: Sequence[tuple[str, str, str]]) -> Iterator[Mapping[str, str]]:
+    """A row of each card, from one that says something again on a new one."""
+    rows: dict[str, dict[str, str]] = {}
+    for device, name, value in cells:
+        if name.lower() in rows.get(device, {}):
+            yield from rows.values()
+            rows = {}
+        rows.setdefault(device, {"device": device})[name.lower()] = value.strip()
+    yield from rows.values()
 
 
 def _told(watched: Mapping[str, Sequence[float]], moments: int) -> Iterator[str]:

@@ -33,5 +33,6 @@ class HistoryRequest(BaseModel):
     accelerator: str | None = Field(None, description="Only runs on accelerators with this in their name.")
     software: str | None = Field(None, description="Only runs on software with this in its name or version.")
     tag: str | None = Field(None, description="Only runs with this tag.")
+    runs: list[str] = Field(default_factory=list, max_length=50, description="These alone, by id or name.")
     since: str | None = Field(None, description="Only runs from this day on, 2026-01-31.")
     estimates: bool = Field(True, description="Whether each is estimated too.")

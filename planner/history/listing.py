@@ -10,7 +10,7 @@ from statistics import fmean
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from measure.history.run import MeasuredRun
-from measure.history.store import history_file, runs
+from measure.history.store import find, history_file, model_of, runs
 from planner.asked.runs import HistoryRequest
 from planner.history.board import board
 from planner.history.results import Drift, HistoryRow, RunHistory
@@ -24,7 +24,9 @@ def list_runs(request: HistoryRequest) -> RunHistory:
     """List one's own runs. Raises PlanError."""
     if request.since is not None and not _DAY.fullmatch(request.since):
         raise PlanError("since", f"{request.since[:40]!r} is no day", ["2026-01-31", "2026-01"])
+    named = {find(name).id for name in request.runs}
     every = runs(request.model, request.accelerator, request.software, request.tag, request.since)
+    every = [run for run in every if run.id in named or not named]
     rows = [row_of(run, request.estimates) for run in every]
     return RunHistory(
         runs=rows,
@@ -43,14 +45,13 @@ def _none_as_asked(listed: Sequence[MeasuredRun]) -> list[str]:
 
 def row_of(run: MeasuredRun, estimates: bool) -> HistoryRow:
     """A run in a list, with what is estimated of it where that is asked for."""
-    model = run.planned("model")
     rate = run.rate_per_device
     expected, mfu = _expected(run) if estimates and rate else (None, None)
     return HistoryRow(
         id=run.id,
         date=run.date,
         name=run.name,
-        model=model if isinstance(model, str) or model is None else str(model.get("model_type", "config")),
+        model=model_of(run),
         platform=" x ".join(str(part) for part in (run.devices, run.planned("cluster.accelerator")) if part),
         software=run.version,
         outcome=run.outcome,

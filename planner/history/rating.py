@@ -20,6 +20,8 @@ from planner.layouts.improvements import improvements
 from planner.training.planned import Planned, plan_training, throughput_of, time_of, varied, warnings_of
 
 _FIGURES = ("tokens_per_s", "tokens_per_s_per_device", "step_s", "mfu", "tflops_per_device", "samples_per_s", "tpot_s")
+_MEASURED = ("tokens_per_s_per_device", "tokens_per_s", "step_s", "samples_per_s")
+_NEEDED = {"model": "model", "accelerator": "cluster.accelerator"}
 
 
 def rate_run(request: RateRequest) -> RunRating:
@@ -29,7 +31,7 @@ def rate_run(request: RateRequest) -> RunRating:
         if not speed_of(run):
             raise PlanError("run", f"{request.run} has no speed", ["a run with its step time or tokens per second"])
         plan = RateRequest.model_validate({**request.model_dump(exclude_none=True, exclude={"run", *_FIGURES})})
-        return rating_of(_over(run.plan, plan), speed_of(run), run.findings)
+        return rating_of(_over(run, plan), speed_of(run), run.findings)
     figures = {name: value for name in _FIGURES if (value := getattr(request, name)) is not None}
     if len(figures) != 1:
         problem = "names no measured speed" if not figures else f"names {len(figures)} speeds: one is enough"
@@ -37,9 +39,13 @@ def rate_run(request: RateRequest) -> RunRating:
     return rating_of(request.to_plan(), figures, ())
 
 
-def _over(known: Mapping[str, Any], request: RateRequest) -> Plan:
+def _over(run: MeasuredRun, request: RateRequest) -> Plan:
     """The plan of a run with what the request says over it."""
-    return RateRequest.model_validate({"plan": dict(known), **request.model_dump(exclude_none=True)}).to_plan()
+    untold = [name for name, path in _NEEDED.items() if run.planned(path) is None and getattr(request, name) is None]
+    if untold and not request.plan:
+        problem = f"{run.name or run.id} tells no {' and no '.join(untold)}"
+        raise PlanError("run", problem, ["a run whose plan is known, or these beside it: llama-3.1-8b 8xh100"])
+    return RateRequest.model_validate({"plan": run.plan, **request.model_dump(exclude_none=True)}).to_plan()
 
 
 def rating_of(plan: Plan, figures: Mapping[str, float], findings: Sequence[str]) -> RunRating:
@@ -183,5 +189,5 @@ def speed_of(run: MeasuredRun) -> dict[str, float]:
     """The one figure that a run is rated by: where two contradict each other, tokens are what is compared."""
     if run.kind == "serving":
         return {"tokens_per_s": rate} if (rate := run.figure("output_tokens_per_s")) else {}
-    names = [name for name in ("tokens_per_s_per_device", "step_s") if name in run.figures]
+    names = [name for name in _MEASURED if name in run.figures]
     return {names[0]: run.figures[names[0]]} if names else {}

@@ -194,3 +194,9 @@ def test_a_wrong_figure_is_never_grounded(value: float, factor: float) -> None:
 def test_any_text_can_be_searched(text: str) -> None:
     for figure in figures_in(text):
         assert text[figure.start : figure.end].strip() == figure.text
+
+
+def test_a_number_below_zero_is_told_behind_its_sign() -> None:
+    result = {"runs": [{"error": -0.0267}], "drift": [{"bias": -0.0267}]}
+    assert ungrounded("estimates are off by -3 %, 3 % too little", [result], []) == []
+    assert ungrounded("estimates are off by -5 %", [result], [])

@@ -109,3 +109,19 @@ def test_rows_of_nvidia_smi_are_the_machine(pasted: str, facts: str) -> None:
 def test_a_sentence_about_a_card_is_none_of_its_rows() -> None:
     said = "My NVIDIA H100, which I rent, is at 97 %, is that good?"
     assert apart(said).said == said
+
+
+@pytest.mark.parametrize(
+    ("inside", "facts"),
+    [
+        ("GPU[0]\t\t: Card Series: \t\tAMD Instinct MI300X\nGPU[1]\t\t: Card Series: \t\tAMD Instinct MI300X",
+         "2 x AMD Instinct MI300X"),
+        ("GPU[0]\t\t: VRAM Total Memory (B): 206158430208\nGPU[0]\t\t: VRAM Total Used Memory (B): 297",
+         "vram: 192 GiB"),
+        ("== Concise Info ==\n0       2     0x74a1,   28851  41.0°C      131.0W    NPS1, SPX, 0        132Mhz", ""),
+    ],
+)  # fmt: skip
+def test_what_rocm_smi_prints_is_the_machine(inside: str, facts: str) -> None:
+    report = f"== ROCm System Management Interface ==\n{inside}\n== End of ROCm SMI Log =="
+    told = apart(f"{report}\nwill llama-3.1-8b fit?")
+    assert (told.data, told.said, told.config) == (facts, "will llama-3.1-8b fit?", None)

@@ -683,3 +683,15 @@ def test_a_line_is_of_a_log_where_a_program_begins_it_so(line: str) -> None:
     assert is_log(line)
     assert not is_log(f"{line}\nis that good?")
     assert not is_log("llama-3.1-8b on 8xh100 with zero stage 2 since 2026-11-01, is that good?")
+
+
+def test_what_rocm_smi_prints_is_read_as_its_csv_is() -> None:
+    text = "=== ROCm System Management Interface ===\n" + "".join(
+        f"GPU[{card}]\t\t: Card Series: \t\tAMD Instinct MI300X\n"
+        f"GPU[{card}]\t\t: VRAM Total Used Memory (B): {at * 2**30}\n"
+        for at in (10, 150, 90) for card in (0, 1)
+    )  # fmt: skip
+    run = read_text(text)
+    assert run.figures == {"peak_bytes": 150.0 * 2**30}
+    assert (run.planned("cluster.accelerator"), run.devices) == ("mi300x", 2)
+    assert run.series.step == [1, 2, 3]

@@ -19,6 +19,7 @@ from pages.rendering.clean import one_line
 from pages.rendering.drawing import sheet
 from pages.rendering.html import page
 from pages.results.runs import history
+from planner.history.keeping import with_config
 from planner.history.listing import HistoryRequest, list_runs
 from planner.history.reading import ReadRequest, plan_told, read_at
 from tools.registry import find
@@ -74,7 +75,9 @@ def _add(arguments: argparse.Namespace) -> None:
         about["exported_as"] = ""
     kept = [
         MeasuredRun.model_validate(
-            run.model_dump() | about | {"plan": merge(run.plan, over), "tags": [*run.tags, *arguments.tags]}
+            run.model_dump()
+            | about
+            | {"plan": with_config(merge(run.plan, over)), "tags": [*run.tags, *arguments.tags]}
         )
         for run in runs
     ]

@@ -54,8 +54,9 @@ def apart(text: str) -> Pasted:
     text, log = _without_steps(text)
     text, listed = _without_list(text)
     text, sampled = _without_samples(text)
+    text, cards = _without_cards(text)
     text, rows = _without_tables(text)
-    facts = listed + sampled + (rows if len(rows) == 1 else [])
+    facts = listed + sampled + cards + (rows if len(rows) == 1 else [])
     text, machines = _without_logs(text)
     facts += machines
     config = None
@@ -147,6 +148,28 @@ def _without_samples(text: str) -> tuple[str, list[str]]:
     left = [line for at, line in enumerate(lines)
             if at not in rows and not (headed and at == first - 1) and "--query-gpu" not in line]  # fmt: skip
     return "\n".join(left).strip(), [f"{devices} x {name.removeprefix('NVIDIA ')}"]
+
+
+# What rocm-smi prints: GPU[0] : Card Series: AMD Instinct MI300X. Its tables stand between lines of =.
+_OF_A_CARD = re.compile(r"GPU\[(\d+)\]\s*: *([^:\n]+?): *(.*)")
+_OF_ROCM = re.compile(r"=+ ROCm System Management Interface =+\n.*?(?:=+ End of ROCm SMI Log =+|$)", re.DOTALL)
+_CARD = re.compile(r"^(\d+) {2,}\S", re.MULTILINE)
+
+
+def _without_cards(text: str) -> tuple[str, list[str]]:
+    """(The text without what rocm-smi printed, how many cards that is of, and their name or the memory of one)."""
+    cells = _OF_A_CARD.findall(text)
+    report = _OF_ROCM.search(text)
+    if not (cells or report):
+        return text, []
+    text = text.replace(report[0], "") if report else text
+    text = "\n".join(line for line in text.split("\n") if not _OF_A_CARD.match(line.strip())).strip()
+    devices = {device for device, _, _ in cells} or set(_CARD.findall(report[0] if report else ""))
+    said = {name.lower(): value.strip() for _, name, value in cells}
+    if name := said.get("card series") or said.get("card model"):
+        return text, [f"{len(devices)} x {name}"]
+    total = said.get("vram total memory (b)", "")
+    return text, [f"vram: {int(total) / 2**30:.0f} GiB"] if total.isdigit() else []
 
 
 def _by_commas(line: str) -> list[str]:

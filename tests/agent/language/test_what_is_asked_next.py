@@ -52,7 +52,16 @@ def test_a_run_is_rated_as_itself(kept: list[str], text: str, place: int) -> Non
 )
 def test_runs_stand_beside_each_other_in_their_list(kept: list[str], text: str) -> None:
     *_, last = scoring.talk([text.format(*kept)])
-    assert [call.name for call in last.calls] == ["list_runs"]
+    assert [(call.name, sorted(call.arguments["runs"])) for call in last.calls] == [("list_runs", sorted(kept))]
+
+
+@pytest.mark.parametrize("name", ["llama, second try", "lora 8k, tp 2", "the big one"])
+def test_a_run_is_called_what_its_name_is(kept: list[str], name: str) -> None:
+    store.change(kept[0], rename=name)
+    *_, last = scoring.talk([f"is run {name} good?"])
+    assert [(call.name, call.arguments) for call in last.calls] == [("rate_run", {"run": kept[0]})]
+    *_, last = scoring.talk([f"compare run {name} with run {kept[1]}"])
+    assert [sorted(call.arguments["runs"]) for call in last.calls] == [sorted(kept)]
 
 
 @pytest.mark.parametrize(

@@ -264,3 +264,29 @@ def test_a_run_added_with_what_its_log_leaves_open_stands_beside_its_estimate(tm
     assert row.tokens_per_s_per_device == pytest.approx(8192 * 16 / 8 / (row.step_s or 0.0))
     assert row.expected_tokens_per_s_per_device == pytest.approx(expected() / 8)
     assert main(["measure", "add", str(log), "--set", "workload.seq_len=long"]) != 0
+
+
+def test_runs_are_listed_alone_by_their_names() -> None:
+    ids = store.add(
+        [MeasuredRun(kind="training", plan={}, figures={"step_s": float(at)}, name=f"run-{at}") for at in (1, 2, 3)]
+    )
+    assert [row.id for row in list_runs(HistoryRequest.model_validate({"runs": ["run-1", ids[2]]})).runs] == [
+        ids[0],
+        ids[2],
+    ]
+    with pytest.raises(PlanError, match="no run"):
+        list_runs(HistoryRequest.model_validate({"runs": ["run-9"]}))
+
+
+def test_a_run_is_rated_when_its_config_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    fields = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 4,
+              "num_attention_heads": 8, "vocab_size": 1000}  # fmt: skip
+    Path("mine.json").write_text(json.dumps(fields))
+    Path("train.log").write_text("".join(f"step {at} loss 2.5 tokens/s 10000\n" for at in range(20)))
+    words = ["--model", "mine.json", "--accelerator", "h100", "--count", "1", "--seq-len", "512", "--global-batch", "8"]
+    assert main(["measure", "add", "train.log", *words]) == 0
+    Path("mine.json").unlink()
+    (row,) = list_runs(HistoryRequest.model_validate({})).runs
+    assert (row.model, row.error is None) == ("mine", False)
+    assert rate_run(RateRequest.model_validate({"run": row.id})).tokens_per_s == pytest.approx(10_000.0)

@@ -40,6 +40,9 @@ def history_of(page: Page, reading: Reading) -> dict[str, Any]:
     """Which runs of one's own are listed."""
     tool, own = page.last
     chosen = dict(own) if tool == "list_runs" else {}
+    if len(ids := list(dict.fromkeys(name.id for name in page.read.of("run")))) > 1:
+        # 'Compare run 29e48b7797 with 55bdfc83.'
+        chosen["runs"] = ids
     if day := since(page.read, page.now):
         chosen["since"] = day
     if tag := _behind(page, "tag"):
