@@ -16,7 +16,8 @@ def accelerator_tokens(name: str) -> list[str]:
     """'NVIDIA A100-SXM4-80GB' -> ['a100', 'sxm', '80gb']; 'gaudi3' -> ['gaudi', '3']."""
     text = re.sub(r"\((?:r|tm)\)", " ", name.casefold())  # as processors call themselves: Intel(R) Xeon(R)
     text = re.sub(r"\btensor[\s-]core\b", " ", text)
-    text = _APPLE.sub(" ", text)
+    if re.search(r"\bm\d\b", text):
+        text = _APPLE.sub(" ", text)
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:gib|gb|gigs?|g)\b", r"\1gb", text)
     text = _CORES.sub(" ", text)
     text = _VGPU.sub(r"\1 \2gb", text)
@@ -32,7 +33,7 @@ def accelerator_tokens(name: str) -> list[str]:
 
 _INCHES = r"1[3-6](?:\.\d)?[\s-]?(?:inch(?:es)?|in|[\"″”])?"
 _APPLE = re.compile(
-    rf"\b(?:{_INCHES}\s+)?i?mac\s?(?:book|mini|studio)?\s*(?:pro|air|mini|studio)?\b(?:\s*{_INCHES}(?![\w.]))?(?=.*\bm\d)"
+    rf"\b(?:{_INCHES}\s+)?i?mac\s?(?:book|mini|studio)?\s*(?:pro|air|mini|studio)?\b(?:\s*{_INCHES}(?![\w.]))?"
 )
 """What a machine with an Apple chip is called, and the size of its screen: '16" MacBook Pro M3 Max'."""
 _CORES = re.compile(r"\b\d{1,2}[\s-]core\b(?=.*\d+gb\b)")

@@ -210,7 +210,7 @@ def _of_catalogue(known: KnownModels, id: str) -> Architecture:
             built = replace(_of_catalogue(known, facts.shares), id=id, context=facts.context or 0)
         else:
             built = replace(build(facts.fields, id), family=facts.family)
-            built = _seeing(built, tower_of(id, built.hidden))
+            built = _seeing(built, facts.tower or tower_of(id, built.hidden))
         known.built[id] = replace(built, weight_format=facts.weight_format)
     return known.built[id]
 

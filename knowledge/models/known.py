@@ -12,6 +12,7 @@ from typing import Any
 from estimator.errors import PlanError
 from estimator.model.architecture import Architecture
 from estimator.model.configs import build
+from estimator.model.vision import VisionTower
 from knowledge.data_files import FOLDER, rows
 from knowledge.models.config_files import read_config
 from knowledge.models.fields import canonical
@@ -25,6 +26,8 @@ from knowledge.models.naming import (
     size_words,
     words_of,
 )
+from knowledge.models.quantization import published_format
+from knowledge.models.vision import tower_in
 from knowledge.names import Language, NameCatalogue, NamedEntry
 from knowledge.own.files import Stamp, follow, stamp
 from knowledge.own.home import expanded
@@ -43,7 +46,7 @@ class ModelFacts:
     `check` what of it was inferred or recalled. A checkpoint `shares` the architecture of the row of that id. Its
     `weight_format` is an entry of data/weight_formats.yaml ('' for 16 bits, or where it is not known). `gate_source`
     is where it was read whether its download is `gated`, or what its owner publishes `usually_gated`. `like` is the
-    row whose fields it has but for its own."""
+    row whose fields it has but for its own; `tower` what reads images by the config of a row of the user's."""
 
     id: str
     family: str
@@ -67,6 +70,7 @@ class ModelFacts:
     weight_format: str = ""
     readings: tuple[str, ...] = ()
     confirmed_by: tuple[str, ...] = ()
+    tower: VisionTower | None = None
 
     @property
     def is_published(self) -> bool:
@@ -228,6 +232,7 @@ def own_facts(entry: Own[ModelRow]) -> ModelFacts:
         config = row.config if isinstance(row.config, dict) else _followed_config(row.config, entry.path.parent)
         fields = canonical(config)
         built = build(fields, row.id)
+        held, _ = published_format(config)
     except PlanError as error:
         raise PlanError(f"{place}config ({error.field})", error.problem, error.valid) from None
     kept = _shipped().by_id[same].aliases if same else ()
@@ -241,6 +246,8 @@ def own_facts(entry: Own[ModelRow]) -> ModelFacts:
         active_parameters=built.active_parameters,
         context=built.context or None,
         license=row.license,
+        weight_format=held,
+        tower=tower_in(config, built.hidden),
     )
 
 

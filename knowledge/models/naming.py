@@ -32,6 +32,8 @@ _GROUP = re.compile(
 
 _REVISION = re.compile(r"-v\d:\d$")
 """The revision at the end of an id of Amazon Bedrock: meta.llama3-1-8b-instruct-v1:0."""
+_REGION = re.compile(r"^(?:us(?:-gov)?|eu|apac|ap|jp|au|ca|sa|global)\.(?=[a-z]\w*\.)")
+"""Regions in front of one, where any of them answers: us.meta.llama3-3-70b-instruct-v1:0."""
 _DASHED = re.compile(r"(?<![\d.])(\d)-(\d)(?![\da-z._])")
 """A version whose point is a dash where ids may have none: llama-3-1-8b."""
 
@@ -47,7 +49,7 @@ _POINT = re.compile(r"(?<=\d)p(?=\d)")
 def _parted(name: str) -> tuple[str, str]:
     """(Whose a model is, '' where the name does not say; the rest of it), in lower case. Quantisers and folders of
     downloads have the owner in front: mistralai_Mistral-7B, TheBloke_Llama-2-13B-GPTQ."""
-    text = _ROUTE.sub("", _CACHED.sub(r"\1/\2", name.strip().casefold()))
+    text = _REGION.sub("", _ROUTE.sub("", _CACHED.sub(r"\1/\2", name.strip().casefold())))
     before, _, tail = text.rpartition("/")
     maker, mark, rest = tail.partition("_")
     return before.rpartition("/")[2], rest if mark and maker in _owners() else tail
@@ -73,8 +75,9 @@ def model_form(name: str) -> Form:
     pieces = (piece.strip(".") for piece in re.findall(r"[a-z0-9.]+|[^\W\d_a-z]+", plain))
     tokens = [words["short"].get(token, token) for piece in pieces for token in _pieces(piece)]
     tuned = {words["tuning"][token] for token in tokens if token in words["tuning"]}
-    implied = {_TAGGED_TUNING} if _TAG.fullmatch(text) and not tuned else set[str]()
-    rest = [token for token in tokens if token and token not in words["tuning"] and token not in words["noise"]]
+    is_served = bool(_TAG.fullmatch(text)) or any(token in words["served"] for token in tokens)
+    implied = {_TAGGED_TUNING} if is_served and not tuned else set[str]()
+    rest = [token for token in tokens if token and token not in _idle()]
     form = form_of(rest)
     marks = frozenset(tuned | held | implied)
     return replace(form, marks=marks, formats=frozenset(held), owner=owner, implied=frozenset(implied))
@@ -212,6 +215,12 @@ def _pieces(piece: str) -> list[str]:
 @cache
 def _words() -> dict[str, dict[str, str]]:
     return document("name_words.yaml")
+
+
+@cache
+def _idle() -> frozenset[str]:
+    """Words that are no part of what a model is."""
+    return frozenset(_words()["noise"]) | frozenset(_words()["served"]) | _words()["tuning"].keys()
 
 
 @cache

@@ -167,6 +167,17 @@ def test_an_own_model_is_counted_from_its_config(home: Path) -> None:
     assert any("yours (" in note for note in built.notes)
 
 
+def test_an_own_model_has_the_tower_and_the_format_of_its_config(home: Path) -> None:
+    tower = {"model_type": "clip_vision_model", "hidden_size": 1024, "num_hidden_layers": 24, "intermediate_size": 4096}
+    held = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    config = CONFIG | {"model_type": "llava_next", "text_config": CONFIG, "vision_config": tower}
+    put(home, "models", "a", {"id": "me/seeing", "config": config | {"quantization_config": held}})
+    built, given = architecture("me/seeing"), architecture(config | {"quantization_config": held})
+    assert built.vision is not None
+    assert built.vision == given.vision
+    assert built.weight_format == given.weight_format == "fp8_block"
+
+
 def test_a_changed_config_json_is_noticed(home: Path) -> None:
     put(home, "models", "a", {"id": "me/tiny", "config": "tiny/config.json"})
     assert "cannot be read" in str(models_left_out()[0])
