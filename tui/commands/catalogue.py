@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from estimator.errors import PlanError, nearest
-from estimator.machine.hardware import Price
+from estimator.machine.hardware import Accelerator, Price
 from knowledge.figures import gib, shown, written
 from knowledge.machines.catalogue import accelerators, aliases
 from knowledge.models.known import checkpoints, models
 from knowledge.prices.age import age_days, is_stale, price_day
 from knowledge.prices.book import hourly_by_device, prices
 from knowledge.prices.cluster_sizes import largest_cluster, largest_words
+from knowledge.prices.kin import kin_price
 from pages.rendering.clean import one_line
 from pages.rendering.table import table
 from pages.rendering.terminal import amber, screen_width
@@ -92,6 +93,17 @@ def _models() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list
     )
 
 
+_BY_KIN = "~"
+
+
+def _hour(device: Accelerator, offers: Sequence[float] | None) -> str:
+    """What a device-hour costs from, of devices like it where it has no offer of its own."""
+    kin = None if offers else kin_price(device)
+    if kin:
+        return f"{_BY_KIN}{shown('usd_per_device_hour', kin.low_usd_per_hour)}"
+    return shown("usd_per_device_hour", next(iter(offers or ()), None))
+
+
 def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[list[Any]], str]]:
     hourly = hourly_by_device()
 
@@ -102,7 +114,7 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
                 row.id,
                 one_line(row.name, 44),
                 str(row.year or "–"),
-                shown("usd_per_device_hour", next(iter(hourly.get(row.id, ())), None)),
+                _hour(row, hourly.get(row.id)),
                 gib(row.torch_bytes),
                 written("TFLOP/s", row.peak_flops["bf16"] / 1e12 if row.peak_flops.get("bf16") else None),
                 shown("memory_bandwidth_bytes_per_s", row.memory_bandwidth or None),
@@ -113,7 +125,9 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
             for row in rows
         ]
         right = ("YEAR", "FROM $/H", "USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH")
-        return _fitted(headers, lines, right, ("LINK", "NAME", "MEMORY BANDWIDTH"))
+        listed = _fitted(headers, lines, right, ("LINK", "NAME", "MEMORY BANDWIDTH"))
+        is_estimated = any(line[3].startswith(_BY_KIN) for line in lines)
+        return f"{listed}\n{_BY_KIN} no offer is known: the cheapest of devices like it" if is_estimated else listed
 
     return (
         most_offered_first(accelerators()),
