@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.errors import PlanError
-from estimator.model.vision import image, video
+from estimator.model.vision import image, images, video
 from knowledge.data_files import document
 from knowledge.models.catalogue import find_architecture
 from knowledge.models.vision import tower_in
@@ -88,6 +88,24 @@ def test_towers_have_the_weights_that_checkpoints_hold(model: str, parameters: i
 )
 def test_images_are_as_many_tokens_as_the_processor_makes(model: str, size: tuple[int, int], tokens: int) -> None:
     assert image(_tower(model).rule, *size).tokens == tokens
+
+
+# transformers' LlavaOnevisionProcessor: 27 x 27 and a newline each of several images, 14 x 14 a frame and one newline;
+# vLLM's MiniCPMVProcessingInfo: a frame is one slice of 64 between two marks.
+@pytest.mark.parametrize(
+    ("model", "three", "clip"),
+    [
+        ("llava-hf/llava-onevision-qwen2-7b-ov-hf", 3 * 730, 32 * 196 + 1),
+        ("openbmb/MiniCPM-V-2_6", 3 * 334, 32 * 66),
+        ("llava-hf/llava-v1.6-mistral-7b-hf", 3 * 2928, None),
+    ],
+)
+def test_several_images_and_frames_are_as_the_processor_makes_them(model: str, three: int, clip: int | None) -> None:
+    rule = _tower(model).rule
+    assert images(rule, 3, 768, 768).tokens == three
+    assert rule.sees_video == (clip is not None)
+    if clip is not None:
+        assert video(rule, 32, 768, 768).tokens == clip
 
 
 _SEEING = sorted(document("vision.yaml")["towers"])

@@ -57,8 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json([_plain(row) for row in matches])
         return 0
-    paged(show(matches))
-    print(f"{len(matches)} of {len(rows)}", file=sys.stderr)
+    listed = show(matches)
+    paged(listed)
+    mark = f"; {_BY_KIN} no offer is known: the cheapest of devices like it" if f" {_BY_KIN}" in listed else ""
+    print(f"{len(matches)} of {len(rows)}{mark}", file=sys.stderr)
     return 0
 
 
@@ -125,9 +127,7 @@ def _hardware() -> tuple[list[Any], Callable[[Any], Iterable[str]], Callable[[li
             for row in rows
         ]
         right = ("YEAR", "FROM $/H", "USABLE", "BF16 TFLOP/S", "MEMORY BANDWIDTH")
-        listed = _fitted(headers, lines, right, ("LINK", "NAME", "MEMORY BANDWIDTH"))
-        is_estimated = any(line[3].startswith(_BY_KIN) for line in lines)
-        return f"{listed}\n{_BY_KIN} no offer is known: the cheapest of devices like it" if is_estimated else listed
+        return _fitted(headers, lines, right, ("LINK", "NAME", "MEMORY BANDWIDTH"))
 
     return (
         most_offered_first(accelerators()),
