@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -263,7 +264,9 @@ class TestCatalogue:
             code, out, err = run(capsys, command)
             assert code == 0
             assert len(out.splitlines()) == len(catalogue) + 1
-            assert err == f"{len(catalogue)} of {len(catalogue)}\n"
+            assert re.match(
+                f"{len(catalogue)} of {len(catalogue)}(;|$)", err
+            )  # what marks in the list mean is behind it
 
     def test_shows_figures_with_their_units(self, capsys: Capture) -> None:
         _, out, _ = run(capsys, "hardware", "h100-sxm")
