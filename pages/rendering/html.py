@@ -12,6 +12,7 @@ from string import Template
 from knowledge.prices.age import is_marked_old
 from pages import blocks as page_blocks
 from pages.blocks import Block, capitalised, ranked, value_of
+from pages.rendering.drawing import svg
 
 
 def page(title: str, blocks: Sequence[Block], footer: str) -> str:
@@ -67,8 +68,6 @@ def _block(block: Block) -> str:
         case page_blocks.Prose(markdown):
             return f"<pre>{escape(markdown)}</pre>"
         case page_blocks.Chart(plot, places):
-            from pages.rendering.drawing import svg  # matplotlib, which only pages with plots need
-
             return f"<figure><figcaption>{escape(plot.title)}</figcaption>{svg(plot, places=places)}</figure>"
         case page_blocks.Details(title, inner):
             return f'<section>\n<h2 id="{_slug(title)}">{escape(title)}</h2>\n{render(inner)}\n</section>'

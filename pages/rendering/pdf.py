@@ -16,7 +16,7 @@ from fpdf.fonts import FontFace
 from pages import blocks as page_blocks
 from pages.blocks import Block, capitalised, ranked, value_of
 from pages.rendering.clean import clean, one_line
-from pages.rendering.drawing import svg
+from pages.rendering.pictures import outlined
 
 Colour = tuple[int, int, int]
 
@@ -114,7 +114,7 @@ def _block(document: _Document, block: Block, cards: bool = False, level: int = 
         case page_blocks.Prose(markdown):
             document.words(clean(re.sub(r"[*`\\]", "", markdown)))
         case page_blocks.Chart(plot, places):
-            _picture(document, plot.title, svg(plot, alone=True, outlined=True, places=places))
+            _picture(document, plot.title, outlined(plot, places))
         case page_blocks.Details(title, inner):
             _section(document, title, inner, level)
         case page_blocks.Steps():

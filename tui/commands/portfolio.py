@@ -11,7 +11,7 @@ from estimator.errors import PlanError
 from knowledge.own.files import parsed, read_stream, read_text, write_file
 from pages.blocks import Chart, Text
 from pages.rendering import html
-from pages.rendering.drawing import sheet
+from pages.rendering.pictures import sheet
 from pages.report.report import made_today
 from pages.results.portfolio import as_csv
 from pages.results.portfolio import portfolio as page

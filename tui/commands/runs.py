@@ -16,8 +16,8 @@ from measure.logs.reading import read
 from pages.answers.page import page_of
 from pages.rendering import terminal
 from pages.rendering.clean import one_line
-from pages.rendering.drawing import sheet
 from pages.rendering.html import page
+from pages.rendering.pictures import sheet
 from pages.results.runs import history
 from planner.history.keeping import with_config
 from planner.history.listing import HistoryRequest, list_runs
