@@ -12,7 +12,7 @@ from estimator.plan.calibration import Calibration
 from estimator.plan.schema import Plan
 from estimator.plan.serving.job import ServingJob
 from estimator.plan.training.defaults import USUAL_SEQ_LEN, UsualRun, fill, fill_adapters
-from estimator.plan.training.framework import Framework, OptimizerFacts, by_block, holding, summing, unsharded
+from estimator.plan.training.framework import Framework, OptimizerFacts, by_block, holding, summing, unsharded, unsplit
 from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES, engine_seconds, least_generation_s
 from knowledge.fitted.training import calibration, framework, optimizer, sharded_by, usual_optimizer, usual_rollout
@@ -144,6 +144,8 @@ def _profile(plan: Plan, optimizer: OptimizerFacts, cluster: Machine) -> Framewo
     profile = summing(holding(profile, training.weights), training.gradients)
     if training.optimizer in profile.limits.whole_optimizers:
         profile = unsharded(profile)
+    if training.stage in profile.limits.whole_stages:
+        profile = unsplit(profile)
     return by_block(profile) if optimizer.one_block and training.method == "full" else profile
 
 

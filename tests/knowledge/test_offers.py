@@ -164,3 +164,11 @@ def test_what_no_framework_has_is_not_told_of_one(workload: dict[str, str]) -> N
         check_offered(job_of(Plan.parse(plan | {"workload": workload | {"precision": "nvfp4"}})))
     for precision in refused.value.valid:
         check_offered(job_of(Plan.parse(plan | {"workload": workload | {"precision": precision}})))
+
+
+@pytest.mark.parametrize(("framework", "stage"), [("fsdp2", "grpo"), ("axolotl", "grpo")])
+def test_a_stage_whose_sequences_are_not_split_has_no_context_parallelism(framework: str, stage: str) -> None:
+    plan = {"model": "qwen2.5-7b", "cluster": {"accelerator": "h100-sxm", "count": 4}, "layout": {"cp": 2}}
+    assert len(candidates(job_of(Plan.parse(plan | {"workload": {"framework": framework, "stage": "sft"}}))))
+    with pytest.raises(PlanError, match=f"{framework} has no context parallelism in {stage}"):
+        candidates(job_of(Plan.parse(plan | {"workload": {"framework": framework, "stage": stage}})))

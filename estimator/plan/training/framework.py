@@ -274,6 +274,8 @@ class Limits:
     """Pipeline parallelism."""
     cp: bool
     """Context parallelism."""
+    whole_stages: tuple[str, ...]
+    """Stages of training, by their names in a plan, that it has no context parallelism in."""
     ep: bool
     """Expert parallelism."""
     etp: str
@@ -396,6 +398,11 @@ def unsharded(framework: Framework) -> Framework:
     split = not limits.splits_sharded
     limits = replace(limits, zero_stages=(0,), tp=limits.tp and split, cp=limits.cp and split)
     return replace(framework, limits=limits)
+
+
+def unsplit(framework: Framework) -> Framework:
+    """The profile in a stage whose sequences it does not split."""
+    return replace(framework, limits=replace(framework.limits, cp=False))
 
 
 @dataclass(frozen=True)

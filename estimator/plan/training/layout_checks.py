@@ -69,7 +69,7 @@ def check_given(job: Job) -> None:
         if size and size > 1 and not getattr(job.framework.limits, field):
             raise PlanError(
                 f"layout.{field}",
-                f"{job.framework.name} has no {_LONG[field]}{_beside(job)}",
+                f"{job.framework.name} has no {_LONG[field]}{_beside(job, field)}",
                 ["1", "or another workload.framework"],
             )
     if layout.cp and layout.cp > 1 and not splits_sequences(job):
@@ -105,11 +105,12 @@ def check_given(job: Job) -> None:
         _check_context(job, layout.cp)
 
 
-def _beside(job: Job) -> str:
+def _beside(job: Job, field: str = "") -> str:
     """What takes from a framework what it has with others."""
-    optimizer = job.training.optimizer
-    whole = optimizer in job.framework.limits.whole_optimizers
-    return f" with {optimizer}, which steps on whole gradients" if whole else ""
+    optimizer, stage, limits = job.training.optimizer, job.training.stage, job.framework.limits
+    if optimizer in limits.whole_optimizers:
+        return f" with {optimizer}, which steps on whole gradients"
+    return f" in {stage}" if field == "cp" and stage in limits.whole_stages else ""
 
 
 _LONG = {
