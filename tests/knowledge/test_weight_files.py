@@ -261,6 +261,13 @@ def test_a_quantisation_that_is_not_known_is_said() -> None:
     assert any("zorg" in note for note in notes)
 
 
+def test_what_is_no_mapping_and_what_is_no_gguf_file_is_said(tmp_path: Path) -> None:
+    assert published_format({"quantization_config": "fp8"})[1] == "quantization_config is no mapping: taken as 16 bits"
+    (tmp_path / "odd.gguf").write_bytes(b"GGUX" + bytes(40))
+    with pytest.raises(PlanError, match="does not begin as a GGUF file does"):
+        architecture(str(tmp_path / "odd.gguf"))
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8),
                     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
                         ["quant_method", "bits", "config_groups", "weights", "ignore", "quant_algo", "format"]), inner,
