@@ -57,7 +57,10 @@ class Phrase:
     senses: tuple[Sense, ...]
 
     def get(self, kind: str) -> Sense | None:
-        return next((sense for sense in self.senses if sense.kind == kind), None)
+        for sense in self.senses:
+            if sense.kind == kind:
+                return sense
+        return None
 
     def all(self, kind: str) -> list[Sense]:
         return [sense for sense in self.senses if sense.kind == kind]
@@ -124,7 +127,7 @@ class Lexicon:
 
     def at(self, text: Sequence[Glyphs], start: int) -> list[Phrase]:
         """The forms that begin at a token, the longest first."""
-        senses: dict[int, list[Sense]] = {}
+        senses: dict[int, list[Sequence[Sense]]] = {}
         nodes, fillers = [(self.root, start)], self.fillers
         while nodes:
             node, at = nodes.pop()
@@ -140,9 +143,9 @@ class Lexicon:
                 nodes.append((node, at + 1))
             for found in _steps(node, token):
                 if found.senses and not self._counts(text, start, at):
-                    senses.setdefault(at + 1, []).extend(found.senses)
+                    senses.setdefault(at + 1, []).append(found.senses)
                 nodes.append((found, at + 1))
-        return [Phrase(start, end, tuple(dict.fromkeys(senses[end]))) for end in sorted(senses, reverse=True)]
+        return [Phrase(start, end, _each_once(senses[end])) for end in sorted(senses, reverse=True)]
 
     def _counts(self, text: Sequence[Glyphs], start: int, at: int) -> bool:
         """Whether a form would end with a number that counts what stands behind it: 'flash attention 2T tokens', 'fsdp
@@ -153,6 +156,11 @@ class Lexicon:
         if behind.norm in _COUNTING or (behind.norm in _SCALES and not behind.space):
             return True
         return any(sense.kind == "unit" for node in _steps(self.root, behind) for sense in node.senses)
+
+
+def _each_once(parts: Sequence[Sequence[Sense]]) -> tuple[Sense, ...]:
+    """The senses of forms that end at one token; those of one form are different ones."""
+    return tuple(parts[0]) if len(parts) == 1 else tuple(dict.fromkeys(sense for part in parts for sense in part))
 
 
 def _lists(text: Sequence[Glyphs], at: int) -> bool:

@@ -154,13 +154,18 @@ class Found:
     def does(self, at: int, *names: str) -> int | None:
         """The token behind an operator that stands at a token, or None."""
         for word in self.words.get(at, ()):
-            if any(sense.name in names for sense in word.all("does")):
-                return word.end
+            for sense in word.senses:
+                if sense.kind == "does" and sense.name in names:
+                    return word.end
         return None
 
     def has_unit(self, at: int, *names: str) -> bool:
         """Whether a word at a token is a unit of one of these dimensions."""
-        return any(sense.name in names for word in self.words.get(at, ()) for sense in word.all("unit"))
+        for word in self.words.get(at, ()):
+            for sense in word.senses:
+                if sense.kind == "unit" and sense.name in names:
+                    return True
+        return False
 
     def is_asked(self, at: int, name: str) -> bool:
         """Whether a word at a token asks for something."""

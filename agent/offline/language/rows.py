@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from agent.offline.language.measures import TIMES, Amount, Found
 
@@ -17,11 +18,11 @@ class Row:
 
     amounts: tuple[Amount, ...]
 
-    @property
+    @cached_property
     def start(self) -> int:
         return self.amounts[0].start
 
-    @property
+    @cached_property
     def end(self) -> int:
         return self.amounts[-1].end
 

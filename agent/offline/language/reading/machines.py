@@ -180,6 +180,8 @@ def _counted(page: Page, device: Devices, id: str, span: tuple[int, int]) -> lis
 def _elsewhere(page: Page, name: Name) -> int | None:
     """How many more of a device stand in another place: '12 H100 here and 4 there'."""
     words = page.read.found
+    if not any(words.does(at - 1, "and", "plus") for at in range(name.end, name.end + _NEAR + 1)):
+        return None
     for row in page.left:
         joined = name.end <= row.start <= name.end + _NEAR and words.does(row.start - 1, "and", "plus") == row.start
         number = row.amounts[0].value
