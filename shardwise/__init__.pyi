@@ -673,6 +673,10 @@ class _CostRequest(_EitherRequest, _CostTerms, total=False):
     """What so much more money would buy, in USD."""
     api_usd: float | None
     """An API's price per million tokens."""
+    api_input_usd: float | None
+    """That of prompts, if another."""
+    api_cached_usd: float | None
+    """Of prompts in its cache."""
     currency: str | None
     """Your money at your rate in USD, for usd in it too: EUR=1.08."""
 

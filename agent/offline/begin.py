@@ -32,6 +32,7 @@ from agent.offline.calls.wishes import REPEATED, SEARCHES_HARDWARE, settles
 from agent.offline.catalogue import Catalogue
 from agent.offline.form import BESIDE, Edit, Need, Reading, set_apart
 from agent.offline.kind import serves, switched
+from agent.offline.language.own.apis import API_PRICES, PRICE
 from agent.offline.language.own.files import SITE, site_of
 from agent.offline.options import changed, label, over_of
 from agent.offline.patching import Before, Patched, patched
@@ -61,7 +62,7 @@ _DEVICE_HOURS = "goal.budget_device_hours"
 _KEPT_WHEN_NEW = ("plans", "saved")
 _KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused", "site")
 # What no Plan holds and a deployment is asked for with.
-_LIMITS = ("e2e_limit_s", "usd_per_million")
+_LIMITS = ("e2e_limit_s", *API_PRICES)
 # Prices of the price book, not the person's own.
 _LISTED = ("spot", "reserved", "on_demand")
 # What a cluster that is taken brings beside its devices.
@@ -403,7 +404,9 @@ def _remembered(
     topic |= {"site": site_of(topic) | {name: value for name, value in reading.own.items() if name in SITE}}
     if is_serving(plan):
         limits = {name: reading.own[name] for name in _LIMITS if name in reading.own}
-        topic |= {"asked": {**topic.get("asked", {}), **limits}, "choices": question.choices}
+        before = {name: value for name, value in topic.get("asked", {}).items()
+                  if PRICE not in limits or name not in API_PRICES}  # fmt: skip
+        topic |= {"asked": {**before, **limits}, "choices": question.choices}
     return topic
 
 

@@ -138,7 +138,9 @@ def beside_api(api: ApiComparison) -> str:
     """From which volume on a deployment costs less than an API, and what that API costs."""
     told = f"{usd(api.median_usd_per_million_output_tokens)} per million output tokens, prompts included"
     if api.named_usd_per_million_tokens is not None:
-        price = f"{usd(api.named_usd_per_million_tokens)} per million tokens ({told})"
+        input_usd = api.named_usd_per_million_input_tokens
+        of_prompts = "tokens" if input_usd is None else f"output tokens, {usd(input_usd)} of prompts"
+        price = f"{usd(api.named_usd_per_million_tokens)} per million {of_prompts} ({told})"
     elif api.provider_count > 1:
         price = f"{told}: the median of {api.provider_count} providers"
     else:

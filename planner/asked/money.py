@@ -70,6 +70,8 @@ class CostRequest(EitherRequest, CostTerms):
     faster: bool = Field(False, description="Ways to be done sooner, with what they cost.")
     more_usd: float | None = Field(None, gt=0, le=1e12, description="What so much more money would buy, in USD.")
     api_usd: float | None = Field(None, gt=0, le=1e6, description="An API's price per million tokens.")
+    api_input_usd: float | None = Field(None, ge=0, le=1e6, description="That of prompts, if another.")
+    api_cached_usd: float | None = Field(None, ge=0, le=1e6, description="Of prompts in its cache.")
     currency: str | None = Field(
         None, max_length=40, description="Your money at your rate in USD, for usd in it too: EUR=1.08."
     )

@@ -35,22 +35,44 @@ def cheaper_of(rented_usd: float | None, owned_usd: float | None) -> tuple[float
     return rented_usd, False, owned_usd
 
 
+@dataclass(frozen=True)
+class NamedApi:
+    """An API of the person's own: USD of a million output tokens, of prompts (None: as much) and of what of these its
+    cache holds (None: as much as prompts)."""
+
+    output_usd: float
+    input_usd: float | None = None
+    cached_usd: float | None = None
+
+    def of_a_request(self, inference: Inference) -> float:
+        """USD of a million output tokens, with the prompts that they need."""
+        prompt_usd = self.output_usd if self.input_usd is None else self.input_usd
+        cached_usd = prompt_usd if self.cached_usd is None else self.cached_usd
+        return (
+            self.output_usd
+            + _with_cache(inference, prompt_usd, cached_usd) * inference.prompt_len / inference.output_len
+        )
+
+
+def _with_cache(inference: Inference, input_usd: float, cached_usd: float) -> float:
+    """USD of a million tokens of prompts, of which the cache holds a part."""
+    return (1.0 - inference.prefix_hit) * input_usd + inference.prefix_hit * cached_usd
+
+
 def compared(
-    model: str, inference: Inference, deployment: Deployment, named_usd: float | None = None
+    model: str, inference: Inference, deployment: Deployment, named: NamedApi | None = None
 ) -> ApiComparison | None:
     """Offers of the model's own checkpoints for requests of this shape, cheapest first; None where nobody has any.
 
-    `named_usd` is what a million tokens of prompts and outputs alike cost over an API of the person's own, which goes
-    before the offers.
+    An API of the person's own goes before the offers.
     """
     try:
         listed = api_prices(model)
     except PlanError:  # A model of the user's own.
         listed = []
     offers = sorted((offer for price in listed if (offer := _offer(price, inference))), key=lambda offer: _key(offer))
-    if named_usd is not None:
-        output = float(inference.output_len)
-        middle = named_usd * (inference.prompt_len + output) / output
+    if named is not None:
+        middle = named.of_a_request(inference)
     elif offers:
         middle = statistics.median(offer.usd_per_million_output_tokens for offer in offers)
     else:
@@ -68,7 +90,8 @@ def compared(
         run_usd=deployment.run_usd,
         run_output_tokens=deployment.run_output_tokens,
         api_run_usd=None if deployment.run_output_tokens is None else deployment.run_output_tokens * middle / 1e6,
-        named_usd_per_million_tokens=named_usd,
+        named_usd_per_million_tokens=named and named.output_usd,
+        named_usd_per_million_input_tokens=named and named.input_usd,
         median_usd_per_million_output_tokens=middle,
         break_even_output_tokens_per_month=breaks_even,
         break_even_load=None if breaks_even is None else breaks_even / deployment.most_output_tokens,
@@ -87,8 +110,7 @@ def _offer(price: ApiPrice, inference: Inference) -> ApiOffer | None:
     if price.context is not None and prompt + output > price.context:
         return None
     cached = price.input_usd if price.cached_input_usd is None else price.cached_input_usd
-    hit = inference.prefix_hit
-    input_usd = (1.0 - hit) * price.input_usd + hit * cached
+    input_usd = _with_cache(inference, price.input_usd, cached)
     return ApiOffer(
         provider=price.provider,
         name=price.name,

@@ -161,8 +161,10 @@ class ApiComparison(Result):
     run_output_tokens: float | None = Field(default=None, description="Of all requests of a run; null without an end.")
     api_run_usd: float | None = Field(default=None, description="What these cost over the median API.")
     named_usd_per_million_tokens: float | None = Field(
-        default=None, description="An API's price that was named, of prompts and outputs alike."
+        default=None,
+        description="An API's price that was named, of outputs, and of prompts too unless that is another.",
     )
+    named_usd_per_million_input_tokens: float | None = Field(default=None, description="That of prompts, if another.")
     median_usd_per_million_output_tokens: float = Field(
         description="Of the offers, prompts included; of the price that was named, where one was."
     )

@@ -10,7 +10,7 @@ from estimator.plan.schema import Goal, Plan
 from estimator.serving.estimates import loads_of
 from knowledge.figures import percent
 from planner.asked.money import CostTerms
-from planner.money.apis import Deployment, cheaper_of, compared
+from planner.money.apis import Deployment, NamedApi, cheaper_of, compared
 from planner.money.bill import Work, bill, paid, per
 from planner.money.break_even import by_volume
 from planner.money.choice import not_included
@@ -23,9 +23,9 @@ from planner.serving.planned import Served, per_replica, plan_serving
 from planner.serving.prices import HOURS_PER_MONTH, offered
 
 
-def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostEstimate:
-    """Of a month, or of the time in which all `requests` of the plan are served; `api_usd` is what a million tokens
-    cost over an API."""
+def bill_of(plan: Plan, terms: CostTerms, api: NamedApi | None = None) -> CostEstimate:
+    """Of a month, or of the time in which all `requests` of the plan are served; `api` is one of the
+    person's own that it is set beside."""
     kind, _ = terms.kind(plan.goal.provider), place_of(terms)
     served = plan_serving(plan, own_usd=terms.usd_per_device_hour)
     machine, goal, estimates, entry = served.job.machine, served.job.plan.goal, served.estimates, served.entry
@@ -70,7 +70,7 @@ def bill_of(plan: Plan, terms: CostTerms, api_usd: float | None = None) -> CostE
         usd_per_month, owned, other = cheaper_of(rent.usd if rent else None, cost.usd_per_month)
     generated = None if requests is None else requests * inference.output_len
     deployment = Deployment(usd_per_month, owned, other, asked, most, cost.usd if run else None, generated)
-    cost.api = compared(served.job.architecture.id, inference, deployment, api_usd)
+    cost.api = compared(served.job.architecture.id, inference, deployment, api)
     cost.plots += by_volume(cost.api, usd_per_month, most)
     cost.not_included = not_included(payment.chosen)
     return cost

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from estimator.money.cost import HOURS_PER_MONTH
 from estimator.plan.schema import Plan
 from planner.asked.money import CostTerms
+from planner.money.apis import NamedApi
 from planner.money.bill import Work, bill, paid, per
 from planner.money.choice import not_included
 from planner.money.credit import credit_use
@@ -27,7 +28,7 @@ class Wanted:
     cheaper: bool = False
     faster: bool = False
     more_usd: float | None = None
-    api_usd: float | None = None
+    api: NamedApi | None = None
 
 
 NOTHING = Wanted()

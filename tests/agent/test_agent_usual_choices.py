@@ -80,6 +80,23 @@ def test_an_api_whose_price_is_named_goes_before_those_that_are_listed(words: st
 
 
 @pytest.mark.parametrize(
+    ("said", "prices"),
+    [
+        ("$0.60 in and $0.80 out per million", (0.8, 0.6, None)),
+        ("$3/M input, $15/M output", (15.0, 3.0, None)),
+        ("$15 per million output tokens and $3 per million input tokens", (15.0, 3.0, None)),
+        ("$0.10/M input, $0.30/M output, $0.02/M cached", (0.3, 0.1, 0.02)),
+        ("10 cents per million in, 30 cents per million out, 2 cents cached", (0.3, 0.1, 0.02)),
+        ("$0.88 per million tokens", (0.88, None, None)),
+    ],
+)  # fmt: skip
+def test_prices_of_an_api_are_of_what_stands_behind_them(said: str, prices: tuple[float | None, ...]) -> None:
+    (turn,) = talk([f"llama-3.1-8b at 2 requests a second: rent H100s or an API at {said}?"])
+    (asked,) = arguments(turn, "estimate_cost")
+    assert tuple(asked.get(name) for name in ("api_usd", "api_input_usd", "api_cached_usd")) == prices
+
+
+@pytest.mark.parametrize(
     ("words", "model"),
     [
         ("serve gemma 3 12b on one H100", "google/gemma-3-12b-it"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.offline.calls.training import SOLVED, Calls, of_files, payment
+from agent.offline.language.own.apis import API_PRICES
 from agent.offline.turn import TurnWork
 from agent.wire import Outcome
 from estimator.plan.schema import Inference, Plan, merge
@@ -80,8 +81,9 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
 
 def _api(work: TurnWork) -> dict[str, Any]:
     """The price of an API that machines of one's own are set beside, where one was named."""
-    named = work.asked.get("usd_per_million") if "api" in work.figures else None
-    return {"api_usd": named} if named else {}
+    named = [work.asked.get(name) for name in API_PRICES] if "api" in work.figures else []
+    taken = zip(("api_usd", "api_input_usd", "api_cached_usd"), named, strict=False)
+    return {name: value for name, value in taken if value is not None}
 
 
 def _alone(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from knowledge.figures import usd
 from knowledge.prices.apis import api_prices
 from pages.results.money import beside_api
-from planner.asked.money import CostTerms
-from planner.money.cost import bill_of
+from planner.asked.money import CostRequest, CostTerms
+from planner.money.apis import NamedApi
+from planner.money.cost import bill_of, estimate_cost
 from planner.money.results import CostEstimate
 from planner.money.training import Wanted
 
@@ -108,7 +110,20 @@ def test_what_nobody_offers_has_no_comparison() -> None:
 def test_a_price_that_is_named_is_of_prompts_and_outputs_alike() -> None:
     plan = Plan.parse({"model": "pythia-1b", "cluster": {"accelerator": "h100-sxm", "count": 1},
                        "workload": {"kind": "inference", "input_len": 2000, "output_len": 500}})  # fmt: skip
-    bill = bill_of(plan, CostTerms.model_validate({}), Wanted(api_usd=0.6))
+    bill = bill_of(plan, CostTerms.model_validate({}), Wanted(api=NamedApi(0.6)))
     assert bill.api
     assert not bill.api.offers
     assert bill.api.break_even_load == pytest.approx((bill.usd_per_million_tokens or 0.0) / 0.6)
+
+
+def test_prices_of_prompts_outputs_and_the_cache_are_apart() -> None:
+    workload = {"kind": "inference", "input_len": 1500, "output_len": 500, "prefix_hit": 0.5}
+    cluster = {"accelerator": "h100-sxm", "count": 1}
+    plan = Plan.parse({"model": "pythia-1b", "cluster": cluster, "workload": workload})
+    named = ((NamedApi(0.8, 0.6), 2.6), (NamedApi(0.8, 0.6, 0.2), 2.0), (NamedApi(0.8), 3.2), (NamedApi(0.8, 0.0), 0.8))
+    for api, together_usd in named:
+        bill = bill_of(plan, CostTerms.model_validate({}), Wanted(api=api))
+        assert bill.api
+        assert bill.api.median_usd_per_million_output_tokens == pytest.approx(together_usd)
+    with pytest.raises(PlanError, match="output tokens"):
+        estimate_cost(CostRequest.model_validate({"plan": plan.model_dump(), "api_input_usd": 0.6}))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.offline.calls import wishes as calls
 from agent.offline.form import Edit, Reading
+from agent.offline.language.own.apis import api_prices
 from agent.offline.language.own.files import files_of, import_of, matrix_of, report_of, scenario_of
 from agent.offline.language.own.limits import limit_of, scaling_of, sweep_of
 from agent.offline.language.own.measured import RATES
@@ -62,10 +63,9 @@ def is_outside(page: Page) -> bool:
 def _limits_of_serving(page: Page) -> dict[str, Any]:
     """Limits of a deployment that no Plan holds."""
     found: dict[str, Any] = {}
-    for name in ("e2e_limit_s", "usd_per_million"):
-        if values := page.values(name):
-            found[name] = values[-1]
-    return found
+    if values := page.values("e2e_limit_s"):
+        found["e2e_limit_s"] = values[-1]
+    return found | api_prices(page)
 
 
 def edits_left(page: Page, tool: str | None, edits: list[Edit], own: Mapping[str, Any]) -> list[Edit]:

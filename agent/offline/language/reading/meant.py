@@ -34,6 +34,7 @@ SAME_MEMORY = 0.08
 # What may as well be what was measured, and how many words before it say so.
 _MEASURED = ("token_rate", "user_rate", "load", "ttft_slo_ms", "tpot_slo_ms", "e2e_limit_s")
 _NEAR = 3
+_OF_AN_API, _PAID_FOR = "usd_per_million", ("input_len", "output_len", "prefix_hit")
 _PRICE, _BUDGET = "usd_per_device_hour", "budget_usd"
 # From here on thousands behind a device are what it costs: '8 H100 at 30k each', not 'at 4k each'.
 _DEAR_USD = 10_000
@@ -227,10 +228,27 @@ def priced(
 ) -> tuple[list[Filled], list[Row]]:
     """The numbers with those that are prices of a device or an API, and the rest."""
     paid = bool({_PRICE, "price"} & {*(topic.get("pricing") or {})})
+    of_apis = _joined_prices(read, filled, left)
+    filled, left = [*filled, *of_apis], [row for row in left if row not in [number.row for number in of_apis]]
     prices = [row for row in left if _is_price(read, row, paid)]
-    named = ("usd_per_million" if _is_of_an_api(read, row) else _PRICE for row in prices)
+    named = (_OF_AN_API if _is_of_an_api(read, row) else _PRICE for row in prices)
     told = [Filled(name, (row.amounts[0].value,), row, 0.5) for name, row in zip(named, prices, strict=True)]
     return [*filled, *told], [row for row in left if row not in prices]
+
+
+def _joined_prices(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> list[Filled]:
+    """Money beside the price of an API that says what it is of, and is paid per as many: '$0.60 in and $0.80 out per
+    million'."""
+    paid = [number.row for number in filled if number.field == _OF_AN_API]
+    named = {name.start for name in read.found.fields if name.field in _PAID_FOR}
+    found: list[Filled] = []
+    for row in left:
+        amount = row.amounts[-1]
+        money, per = amount.unit("usd"), {unit.name for unit in amount.per}
+        near = any(0 < max(other.start - row.end, row.start - other.end) <= _NEAR for other in paid)
+        if money and per <= {"tokens"} and row.end in named and near:
+            found.append(Filled(_OF_AN_API, (amount.value * money.size,), row, 0.5))
+    return found
 
 
 def _is_price(read: Mentions, row: Row, paid: bool) -> bool:
