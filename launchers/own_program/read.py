@@ -162,15 +162,18 @@ def stop(keys: Keys, findings: Findings, known: Collection[str] = ()) -> None:
     groups = keys.take("defaults")
     if groups is not None and groups.value not in ("_self_", ["_self_"]):
         findings.block("workload", groups, "stands on configs that are not given")
-    for field, row in table("own_program/words")["stops"].items():
+    stages = table("own_program/words")["stages"]
+    staged = any(meaning_of(key) == "stage" and stages.get(str(item.value).lower()) for key, item in keys.items.items())
+    for row in table("own_program/words")["stops"]:
         for key, item in list(keys.items.items()):
-            if key.rpartition(".")[2] in known:
+            if key.rpartition(".")[2] in known or (staged and "values" in row and row["field"] == "workload.stage"):
                 continue
             spaced = f" {' '.join(re.split(r'[._]+', _plain(key)))} "
             if item.value in (None, False, 0, "", "none", "False", "false", [], {}) or _is_of_another_part(key):
                 continue
-            if any(f" {word} " in spaced for word in row["words"]):
-                findings.block(field, item, row["why"])
+            is_named = str(item.value).lower() in row.get("values", ()) and meaning_of(key) != "stage"
+            if is_named or any(f" {word} " in spaced for word in row["words"]):
+                findings.block(row["field"], item, row["why"])
                 del keys.items[key]
 
 

@@ -283,6 +283,9 @@ def _returned(node: ast.Call, names: Mapping[str, Any]) -> Any:
     values = [value_of(part, names) for part in node.args if not isinstance(part, ast.Starred)]
     if name.endswith(("is_bfloat16_supported", "is_bf16_supported")):
         return BF16
+    if name == "torch.cuda.is_available":
+        # A plan is of devices.
+        return True
     if name in ("os.environ.get", "os.getenv", "environ.get", "getenv") and values:
         return names.get(f"${values[0]}", values[1] if len(values) > 1 else UNKNOWN)
     if name in ("open", "io.open") and values:

@@ -92,6 +92,8 @@ class Findings:
         """Scripts of which nothing is known but their arguments."""
         # Commands that are no run, as sentences.
         self.idle: list[str] = []
+        self.alone: Item | None = None
+        """What says that the run is one process, which no launcher starts several of."""
         # Files of shards that are named only where it runs, as sentences.
         self.nameless: list[str] = []
         """Files that were named and not given, each with what it would say."""

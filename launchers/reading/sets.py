@@ -8,6 +8,7 @@ from typing import Any
 
 from estimator.errors import PlanError
 from knowledge.fitted.training import framework, frameworks_known
+from knowledge.models.catalogue import find_model
 from launchers.engines import python as engines
 from launchers.hf.read import ADAPTERS
 from launchers.own_program import read as own_program
@@ -61,6 +62,8 @@ _UNSTARTED = frozenset(
 _UNSTARTED_CONFIG = "LlamaFactory YAML"
 # Programs that train on rows as they are where packing is off.
 _UNPACKED = frozenset({"llamafactory", "trl", "trainer", "axolotl", "torchtune", "unsloth", "ms-swift", "mlx"})
+# How weights are packed that only adapters can stand on (knowledge/models/data/weight_formats.yaml).
+_PACKED = frozenset({"int4", "int8", "awq", "gptq", "nvfp4", "int4_pack", "hqq", "aqlm"})
 _ONE_DEVICE = ("layout.tp", "layout.pp", "layout.cp", "layout.ep")
 
 
@@ -224,11 +227,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         findings.put("devices", int(item.value) // copies, item)
         if copies > 1 and not findings.has("copies"):
             findings.put("copies", copies, item)
-    for on, item in sorted(findings.recomputes, key=lambda row: not row[0]):
-        if not findings.has("layout.recompute"):
-            findings.put("layout.recompute", "full" if on else "none", item)
-        elif on and findings.values.get("layout.recompute") != "full":
-            findings.leave(item, "another file says what is recomputed")
+    _switches(findings)
     usual = findings.defaults.get("workload.stage")
     stage = findings.values.get("workload.stage", usual.value if usual else None)
     if stage not in (None, "pretrain", "sft"):
@@ -237,6 +236,8 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         findings.defaults.pop("workload.packing", None)
         findings.read = [row for row in findings.read if row.field != "workload.packing"]
     _framework(findings)
+    _one_process(findings, arguments)
+    _packed_model(findings)
     longest_rows_of(findings, stage, bool(_UNPACKED.intersection(findings.programs)))
     _shards_not_given(findings)
     if not {"llamafactory", "trl", "trainer", "axolotl", "torchtune"}.isdisjoint(findings.programs):
@@ -274,6 +275,40 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         [row for row in findings.either.values() if not _is_told(row.field, arguments, findings)],
         "" if findings.comment or "workload.seq_len" in arguments else findings.longest,
     )
+
+
+def _switches(findings: Findings) -> None:
+    """Of switches of activation checkpointing one that is on is enough."""
+    for on, item in sorted(findings.recomputes, key=lambda row: not row[0]):
+        if not findings.has("layout.recompute"):
+            findings.put("layout.recompute", "full" if on else "none", item)
+        elif on and findings.values.get("layout.recompute") != "full":
+            findings.leave(item, "another file says what is recomputed")
+
+
+def _one_process(findings: Findings, arguments: Mapping[str, Any]) -> None:
+    """Devices that are more than the process of a notebook: it would have them another way than a Plan."""
+    count = arguments.get("cluster.count", 1)
+    if findings.alone is not None and count != 1 and not findings.has("devices"):
+        why = f"{findings.alone.origin}: is one process, which splits the layers over {count} devices: give 1 device"
+        findings.blocked.setdefault("layout.dp", why)
+
+
+def _packed_model(findings: Findings) -> None:
+    """Weights that are packed as the checkpoint's name says train as adapters over them, or not at all."""
+    name, row = findings.values.get("model"), findings.defaults.get("workload.method")
+    method = findings.values.get("workload.method", row.value if row else None)
+    if not isinstance(name, str) or serves(findings) or method == "qlora" or findings.comment is not None:
+        return
+    try:
+        packing = find_model(name).value.weight_format
+    except PlanError:
+        return
+    if packing in _PACKED:
+        origin = next((row.origin for row in findings.read if row.field == "model"), "the model")
+        findings.blocked.setdefault(
+            "workload.method", f"{origin}: names weights that are packed ({packing}), not trained"
+        )
 
 
 def _named_model(findings: Findings) -> None:

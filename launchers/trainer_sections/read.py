@@ -60,7 +60,7 @@ def read(keys: Keys, findings: Findings) -> None:
         why = "says how weights are packed, and nothing says that they are (load_in_4bit; --method qlora)"
         findings.block("workload.method", packing, why)
     findings.warn(f"{first.file}: a layout of its own, read by the Trainer's words in it")
-    trl.read(flat, findings)
+    trl.read(flat, findings, defaults=trl.OWN)
 
 
 FORMATS = (Format("Trainer arguments in sections of their own", score, read, ("yaml", "json", "toml"), order=1),)

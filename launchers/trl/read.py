@@ -21,7 +21,12 @@ from launchers.tables import table
 _OF_PEFT = {"use_peft_lora": "use_peft", "use_lora": "use_peft", "use_4bit_quantization": "load_in_4bit",
             "use_8bit_quantization": "load_in_8bit", "use_nested_quant": "use_bnb_nested_quant"}  # fmt: skip
 # Words of QLoRA's own script (artidoro/qlora qlora.py), which many scripts began as, too.
-_OF_QLORA = {"double_quant": "use_bnb_nested_quant", "quant_type": "bnb_4bit_quant_type", "model_max_len": "max_length"}
+_OF_QLORA = {
+    "double_quant": "use_bnb_nested_quant",
+    "bnb_4bit_use_double_quant": "use_bnb_nested_quant",
+    "quant_type": "bnb_4bit_quant_type",
+    "model_max_len": "max_length",
+}
 # PEFT's own words of adapters, beside the Trainer's, and what such configs call passes.
 _OF_ADAPTERS = {"r": "lora_r", "target_modules": "lora_target_modules", "epochs": "num_train_epochs"}
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
@@ -42,6 +47,15 @@ LENGTHS = ("max_length", "max_seq_length", "max_seq_len", "block_size", "model_m
 _NAMED = {"reward": "rm", "rm": "rm", "dpo": "dpo", "kto": "kto", "orpo": "orpo", "simpo": "simpo"}
 # What TRL and scripts like its own train besides, which no stage is (trl/trainer, trl/experimental).
 _OF_NO_STAGE = ("prm", "gkd", "gold", "minillm", "cpo", "bco", "xpo", "nash", "online_dpo", "papo")
+# Whose defaults stand where arguments say nothing: TRL's, the Trainer's, or those of a program that is not known.
+TRL, TRAINER, OWN = "TRL", "Trainer", "own"
+_SIXTEEN_BITS = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "half": "fp16"}
+# What is computed in where no argument says it (trl/trainer/base_config.py; transformers 5 modeling_utils.py).
+_SILENT = {
+    TRL: "TRL computes in bf16 since 0.19, and before in what the model is loaded in (--precision)",
+    TRAINER: "is computed in what the model is loaded in, which is fp32 before transformers 5 (--precision)",
+    OWN: "no key says what is computed in (--precision)",
+}
 SCRIPTS = ("sft", "dpo", "grpo", "kto", "reward", "rloo")
 
 
@@ -52,36 +66,45 @@ def score(keys: Keys) -> int:
     return 2 + sum(name in keys for name in markers)
 
 
-def read(keys: Keys, findings: Findings, script: Item | None = None, own: Item | None = None) -> None:
-    """`script` names TRL's script where the command says it (sft, dpo, …), `own` one whose defaults nobody knows."""
+def read_config(keys: Keys, findings: Findings) -> None:
+    """A file of such arguments. TRL's parser refuses words that it does not know: a file that has some is read by a
+    program of one's own, whose defaults nobody knows."""
+    known = {name for words in table("trl/names").values() for name in words.split()}
+    foreign = next((name for name in keys.items if name.partition(".")[0] not in known), None)
+    is_trl = foreign is None and any(name in keys for name in _TRL)
+    read(keys, findings, defaults=TRL if is_trl else OWN)
+
+
+def read(
+    keys: Keys, findings: Findings, script: Item | None = None, own: Item | None = None, defaults: str = ""
+) -> None:
+    """`script` names TRL's script where the command says it (sft, dpo, …), `own` one that is not known. `defaults`:
+    whose stand where the arguments say nothing (`TRL`, `TRAINER`, `OWN`)."""
     words = table("trl/fields")
+    defaults = defaults or (TRL if script is not None else OWN if own is not None else TRAINER)
     is_trl = script is not None or any(name in keys for name in (_TRL if own is None else _TRL_ALONE))
     findings.programs.append("trl" if is_trl else "trainer")
-    is_alone = script is None and own is None and any(name in keys for name in _OF_PEFT | _OF_QLORA)
     _renamed(keys)
     word = next((word for word in _OWN_NAMES if word in keys and script is None), None)
     name = keys.take("model_name_or_path") or (keys.take(word) if word else None)
     hf.model(findings, name)
     _stage(keys, findings, script, is_trl, own)
     own_script = script is None and "per_device_train_batch_size" in keys
-    _method(keys, findings, name, own_script, is_alone=word is not None and own is None)
-    _lengths(keys, findings, is_trl and own is None)
-    if own is not None and not findings.has("workload.seq_len") and "workload.seq_len" not in findings.defaults:
-        findings.block("workload.seq_len", own, "cuts rows at no length that its arguments say")
+    _method(keys, findings, name, own_script, is_alone=word is not None and own is None and defaults == OWN)
+    _lengths(keys, findings, defaults == TRL or script is not None)
+    if defaults == OWN and not findings.has("workload.seq_len") and "workload.seq_len" not in findings.defaults:
+        first = own or Item(keys.file, "settings", None)
+        findings.block("workload.seq_len", first, "cuts rows at no length that its arguments say")
     hf.batch(keys, findings)
     hf.length(keys, findings)
     if keys.take("with_tracking") is not None:
         # A loop of one's own on accelerate, in the manner of transformers' no_trainer scripts.
         findings.default("workload.precision", "bf16", "accelerate's own settings say it")
-    if is_alone and "bf16" not in keys and "fp16" not in keys and not findings.has("workload.precision"):
-        # Of a script of one's own, which may take the Trainer's default or TRL's.
-        why = "no key says what is computed in (--precision)"
-        findings.one_of("workload.precision", ("bf16", "fp32"), Item(keys.file, "settings", None), why)
-    _precision(keys, findings, "bf16" if is_trl else "fp32")
+    _precision(keys, findings, defaults)
     hf.optimizer(keys, findings)
     attention = {"flash_attention_2": "flash", hf.OF_SINKS: "flash"} | inverted(words["attention"])
     findings.word("workload.attention", keys.take("attn_implementation"), attention, soft=True)
-    hf.checkpointing(keys, findings, usual=is_trl)
+    _recompute(keys, findings, defaults)
     for key in ("use_liger_kernel", "use_liger_loss"):  # the second before TRL 1
         findings.truth("workload.fused_loss", keys.take(key))
     findings.default("workload.fused_loss", False, "the fused loss is off unless given")
@@ -250,19 +273,37 @@ def _lengths(keys: Keys, findings: Findings, is_trl: bool) -> None:
         findings.default("workload.seq_len", 1024, "max_length is 1024 unless given")
 
 
-def _precision(keys: Keys, findings: Findings, usual: str) -> None:
+def _precision(keys: Keys, findings: Findings, defaults: str) -> None:
     """`dtype: bfloat16` without autocast holds all in 16 bits. Else it says how a checkpoint is loaded."""
     kind = keys.take("dtype") or keys.take("torch_dtype")
     bf16, fp16 = keys.items.get("bf16"), keys.items.get("fp16")
-    half = kind is not None and kind.value in ("bfloat16", "bf16")
-    if half and kind is not None and bf16 is not None and not is_set(bf16) and not is_set(fp16):
-        keys.take("bf16")
-        findings.put("workload.precision", "bf16", kind)
+    half = _SIXTEEN_BITS.get(str(kind.value)) if kind is not None else None
+    is_off = bf16 is not None or (defaults == TRAINER and not findings.has("workload.precision"))
+    if half and kind is not None and is_off and not is_set(bf16) and not is_set(fp16):
+        for name in ("bf16", "fp16"):
+            keys.take(name)
+        findings.put("workload.precision", half, kind)
         findings.put("workload.weights", "bf16", kind)
         return
     if kind is not None:
         findings.leave(kind, "the type that the checkpoint is loaded in; what is computed in is said by bf16 and fp16")
-    hf.precision(keys, findings, usual)
+    if half and bf16 is None and fp16 is None:
+        findings.default("workload.precision", half, "is what the model is loaded in")
+    is_open = bf16 is None and fp16 is None and "workload.precision" not in findings.defaults
+    if is_open and not findings.has("workload.precision"):
+        findings.one_of("workload.precision", ("bf16", "fp32"), Item(keys.file, "settings", None), _SILENT[defaults])
+    hf.precision(keys, findings, "fp32")
+
+
+def _recompute(keys: Keys, findings: Findings, defaults: str) -> None:
+    """The Trainer recomputes nothing by itself, and TRL all of it since 0.22."""
+    said = "gradient_checkpointing" in keys or findings.recomputes or findings.has("layout.recompute")
+    if defaults != TRAINER and not said and "layout.recompute" not in findings.defaults:
+        why = "no key says whether activations are kept or computed again (--recompute)"
+        if defaults == TRL:
+            why = "TRL computes activations again since 0.22, and before it keeps them (--recompute)"
+        findings.one_of("layout.recompute", ("none", "full"), Item(keys.file, "settings", None), why)
+    hf.checkpointing(keys, findings, usual=False)
 
 
 # Where a server of one's own is (TRL's GRPOConfig, ms-swift's VllmArguments).
@@ -363,7 +404,7 @@ def _renamed(keys: Keys) -> None:
             keys.put(f"load_in_{bits.value}bit", True, bits.line)
 
 
-FORMATS = (Format("TRL or transformers Trainer arguments", score, read, ("yaml", "json")),)
+FORMATS = (Format("TRL or transformers Trainer arguments", score, read_config, ("yaml", "json")),)
 COMMANDS = {"trl": read_command, "trainer": read_trainer}
 CONSOLES = {"trl": _console}
 MODULES = {"trl.scripts.": "trl", "trl.commands.": "trl"}

@@ -60,6 +60,8 @@ _OWN_TRAINERS = r"(SFT|Reward)Trainer$"
 _AS_MAPPING = r"\w*arg\w*\.(to_dict\(\)|__dict__)|(vars|asdict|dataclasses\.asdict)\(\w*arg\w*\)"
 # A trainer that is called as one of TRL's and is none.
 _PLAIN = "Trainer"
+# Arguments are the Trainer's own class of them.
+_PLAIN_ARGUMENTS = "TrainingArguments"
 # What makes dataclasses of the Trainer's arguments of a command or a config (transformers, TRL, alignment-handbook).
 _PARSERS = r"(Hf|H4|Trl)(Argument)?Parser"
 # Packages whose trainers are these.
@@ -79,25 +81,17 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     names = constants(tree, invocation)
     if any(key.startswith(".") for key in names) and not invocation.options:
         findings.warn(f"{name}: its arguments are taken at the defaults that the script gives them")
-    inside = scopes(tree, names, invocation)
-    calls = sorted(
-        (
-            (called(node), node, inside.get(id(node), names))
-            for node in taken(tree, names)
-            if isinstance(node, ast.Call)
-        ),
-        key=lambda row: row[1].lineno,
-    )
-    others = _of_others(tree)
-    calls = [(_PLAIN if name.rpartition(".")[2] in others else name, node, known) for name, node, known in calls]
+    calls = _calls(tree, names, invocation)
     keys = Keys(name)
     unsloth = any(name.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for name, _, _ in calls)
     adapted, stage = _gather(keys, calls, unsloth)
     loop = gather_loop(keys, calls, findings)
-    _spread(keys, findings)
+    _one_process(keys, findings)
+    _recomputed(keys, calls, stage)
     _of_own_class(tree, calls, name, findings)
     _unknown_spread(keys, findings)
     trains = {name.rpartition(".")[2] for name, _, _ in calls}
+    plain_arguments = keys.take(_PLAIN_ARGUMENTS) is not None
     is_commanded = any(re.fullmatch(_PARSERS, name) for name in trains)
     if is_commanded:
         _parsed_arguments(keys, names, invocation)
@@ -126,12 +120,21 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     if stage is None and not unsloth and not any(word in keys for word in trl.LENGTHS):
         findings.block("workload.seq_len", Item(name, "tokenizer", None), "cuts rows at no length that the script says")
     script = Item(name, "trainer", stage) if stage else None
-    trl.read(keys, findings, script)
+    trl.read(keys, findings, script, defaults=trl.TRAINER if plain_arguments else "")
     if program := "unsloth" if unsloth else library:
         findings.programs.insert(0, program)
     kind = "TRL" if stage else "the transformers Trainer" if loop is None else loop
     kind = "Python script for Unsloth" if unsloth else f"Python script on {library or kind}"
     return f"Ray Train: {kind}" if on_ray else kind
+
+
+def _calls(tree: ast.Module, names: Mapping[str, Any], invocation: Invocation) -> list[Call]:
+    """The calls in the branches that are taken, in their order, with the names that each knows."""
+    inside = scopes(tree, names, invocation)
+    nodes = [node for node in taken(tree, names) if isinstance(node, ast.Call)]
+    rows = [(called(node), node, inside.get(id(node), names)) for node in sorted(nodes, key=lambda node: node.lineno)]
+    others = _of_others(tree)
+    return [(_PLAIN if name.rpartition(".")[2] in others else name, node, known) for name, node, known in rows]
 
 
 def _of_others(tree: ast.Module) -> set[str]:
@@ -329,9 +332,8 @@ def _configured(keys: Keys, arguments: dict[str, Any], node: ast.Call, kind: str
         # Unsloth's own checkpointing stays what the model was loaded with.
         if not (key == "gradient_checkpointing" and keys.look(key) == "unsloth"):
             keys.put(key, value, node.lineno)
-    if kind.endswith("TrainingArguments") and not {SPREAD, "gradient_checkpointing"} & {*arguments, *keys.items}:
-        # Off by itself, whichever trainer takes them.
-        keys.put("gradient_checkpointing", False, node.lineno)
+    if kind.endswith("TrainingArguments") and SPREAD not in arguments:
+        keys.put(_PLAIN_ARGUMENTS, True, node.lineno)
 
 
 def _trained(keys: Keys, arguments: dict[str, Any], node: ast.Call, names: Mapping[str, Any]) -> None:
@@ -381,12 +383,31 @@ def _unknown_spread(keys: Keys, findings: Findings) -> None:
         findings.block("workload", item, "other arguments are known only where it runs")
 
 
-def _spread(keys: Keys, findings: Findings) -> None:
-    """A model that one process splits over the devices that it sees, layer by layer."""
+def _one_process(keys: Keys, findings: Findings) -> None:
+    """A notebook is one process, and so is what loads a model that it splits over the devices that it sees."""
     item = keys.take("device_map")
-    if item is not None and item.value in ("auto", "balanced") and not findings.has("per_node"):
-        why = "one process splits the layers over its devices, each with no more than a whole copy (give 1 device)"
-        findings.at_most("layout.zero_stage", 0, item, why)
+    places = item.value if item is not None else None
+    is_split = places in ("auto", "balanced", "sequential") or (
+        isinstance(places, dict) and bool(places) and not any(map(is_unknown, places.values()))
+    )
+    if (is_split or keys.file.endswith(".ipynb")) and not findings.has("per_node"):
+        why = "is one process, which trains on one device or splits the layers over several: give 1 device"
+        findings.alone = item or Item(keys.file, "notebook", None)
+        for field in ("per_node", "nodes"):
+            findings.default(field, 1, f"{findings.alone.origin}: {why}")
+
+
+def _recomputed(keys: Keys, calls: list[Call], stage: str | None) -> None:
+    """Calls that have activations computed again, whatever the trainer's arguments say, which are off by themselves."""
+    for name, node, names in calls:
+        packs = name.endswith("prepare_model_for_kbit_training")
+        switch = dict(arguments_of(node, names)).get("use_gradient_checkpointing")
+        if name.endswith("gradient_checkpointing_enable") or (packs and switch is not False):
+            keys.put("gradient_checkpointing", True, node.lineno)
+    # TRL before 0.7 has it done for packed weights by itself.
+    packed = any(is_set(keys.items.get(word)) for word in ("load_in_4bit", "load_in_8bit"))
+    if _PLAIN_ARGUMENTS in keys and "gradient_checkpointing" not in keys and not (stage and packed):
+        keys.put("gradient_checkpointing", False)
 
 
 def _unsloth(keys: Keys, findings: Findings, adapted: bool) -> None:
@@ -402,13 +423,15 @@ def _unsloth(keys: Keys, findings: Findings, adapted: bool) -> None:
         findings.default(f"workload.lora.{field}", value, "get_peft_model has it unless given")
     kind = keys.items.get("gradient_checkpointing")
     if kind is None:
-        findings.default("layout.offload", "activations", "Unsloth's own checkpointing unless told otherwise")
+        for field, value in (("layout.offload", "activations"), ("layout.recompute", "full")):
+            findings.default(field, value, "Unsloth's own checkpointing unless told otherwise")
     elif kind.value == "unsloth":
         keys.put("gradient_checkpointing", True, kind.line)
         findings.put("layout.offload", "activations", kind)
     else:
         findings.default("layout.offload", "none", "nothing is moved to the host")
     findings.default("workload.rollout", "trainer", "fast_inference is off unless given")
+    findings.default("workload.precision", "bf16", "Unsloth loads bf16 where devices have it")
     # Its kernels never hold the logits whole.
     findings.default("workload.fused_loss", True, "Unsloth computes the loss in pieces")
     findings.default("layout.zero_stage", 0, "Unsloth keeps whole replicas")
@@ -424,7 +447,7 @@ def _loaded(keys: Keys, arguments: dict[str, Any], node: ast.Call, fast: bool) -
     if arguments.get("attn_implementation"):
         keys.put("attn_implementation", arguments["attn_implementation"], node.lineno)
     _take(keys, arguments, {"load_in_4bit": "load_in_4bit", "load_in_8bit": "load_in_8bit"}, node)
-    _take(keys, arguments, {"device_map": "device_map"}, node)
+    _take(keys, arguments, {name: name for name in ("device_map", "torch_dtype", "dtype")}, node)
     if fast:
         keys.put("max_length", arguments.get("max_seq_length"), node.lineno)
         if arguments.get("fast_inference") is True:

@@ -238,6 +238,7 @@ def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
     is_open = is_open and not _never_fits(rows, merge(whole, nested(choices[0])))
     if len(verdicts) > 1 or is_open or any(outcome.missing for outcome in outcomes):
         told: dict[str, str] = {}
+        rows = _deciding(rows, choices, outcomes) or rows
         if any(row.field == _SHARDS and row.most for row in rows):
             told[_SHARDS] = _copies_and_shards(whole, outcomes)
         if is_open and [row.field for row in rows] == [_ROWS]:
@@ -247,6 +248,16 @@ def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
     return replace(
         worst, warnings=tuple(row.why if row.most else f"{row.why}; the verdict is the same" for row in rows)
     )
+
+
+def _deciding(rows: Sequence[Either], choices: Sequence[dict[str, Any]], outcomes: Sequence[_Outcome]) -> list[Either]:
+    """The open fields that the verdict hangs on: those of which another value changes it, and those at their most."""
+    verdicts: dict[str, dict[str, set[bool | None]]] = {row.field: {} for row in rows}
+    for choice, outcome in zip(choices, outcomes, strict=True):
+        for row in rows:
+            others = repr([value for field, value in choice.items() if field != row.field])
+            verdicts[row.field].setdefault(others, set()).add(outcome.figures.fits)
+    return [row for row in rows if row.most or any(len(group) > 1 for group in verdicts[row.field].values())]
 
 
 def _copies_and_shards(whole: Mapping[str, Any], outcomes: Sequence[_Outcome]) -> str:

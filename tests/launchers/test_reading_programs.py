@@ -258,8 +258,8 @@ def test_unknown_keys_of_what_decides_stop_the_verdict(key: str, field: str) -> 
 
 def test_a_trainer_without_a_launch_is_not_taken_for_whole_replicas() -> None:
     trainer = "model_name_or_path: meta-llama/Llama-3.1-8B\nper_device_train_batch_size: 1\nnum_train_epochs: 1\n"
-    (row,) = read({"train.yaml": trainer}).either
-    assert (row.field, row.most, "accelerate" in row.why) == ("layout.zero_stage", True, True)
+    row = next(row for row in read({"train.yaml": trainer}).either if row.field == "layout.zero_stage")
+    assert (row.most, "accelerate" in row.why) == (True, True)
     assert "layout.zero_stage" not in read({"train.yaml": trainer}, {"cluster.count": 1}).blocked
     with_file = {"train.yaml": trainer, "ds.json": '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'}
     assert read(with_file).plan["layout"]["zero_stage"] == 3

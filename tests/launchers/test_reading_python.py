@@ -81,7 +81,7 @@ def test_functions_of_their_own_do_not_mix_their_names() -> None:
     assert plan_of(train_py=text, small_yaml=SMALL).plan["workload"]["seq_len"] == 512
 
 
-def test_one_process_over_several_devices_is_judged_only_where_replicas_fit() -> None:
+def test_one_process_over_several_devices_is_judged_on_one() -> None:
     text = """
 from transformers import AutoModelForCausalLM, TrainingArguments
 model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-70b-hf", device_map="auto")
@@ -90,8 +90,9 @@ TrainingArguments(per_device_train_batch_size=1, bf16=True)
 """
     eight = imported({"train.py": text}, {**DEVICES, "cluster.count": 8})
     assert eight.fits is None
-    assert [row.field for row in eight.missing] == ["layout.zero_stage"]
-    assert imported({"train.py": text}, DEVICES).fits is False
+    assert [row.field for row in eight.missing] == ["layout.dp"]
+    one = imported({"train.py": text}, {"cluster.accelerator": "h100-sxm"})
+    assert (one.plan["cluster"]["count"], one.fits) == (1, False)
 
 
 def test_settings_of_fsdp_in_a_file_of_their_own() -> None:

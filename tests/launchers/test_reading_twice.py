@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from launchers.reading.sets import read
@@ -94,8 +96,9 @@ def test_the_trainers_own_arguments_keep_activations_under_any_trainer():
     found = read({"run.sh": script, "train.py": plain})
     assert found.plan["layout"]["recompute"] == "none"
     own = plain.replace("TrainingArguments", "SFTConfig")
-    usual = {row.field: row.value for row in read({"run.sh": script, "train.py": own}).assumed}
-    assert usual["layout.recompute"] == "full"
+    # Since TRL 0.22 they are computed again.
+    either = {row.field: row.values for row in read({"run.sh": script, "train.py": own}).either}
+    assert either["layout.recompute"] == ("none", "full")
 
 
 def test_a_class_of_ones_own_is_no_model_by_the_name_of_its_weights():
@@ -211,3 +214,72 @@ def test_rows_are_as_long_as_a_tokenizers_settings_say():
         "num_train_epochs: 1\ngradient_accumulation_steps: 2\n"
     )
     assert read({"a.yaml": text}).plan["workload"]["seq_len"] == 512
+
+
+_SETTINGS = "model_name_or_path: Qwen/Qwen2.5-7B\nper_device_train_batch_size: 4\nlearning_rate: 1e-4\nuse_peft: true\n"
+_LENGTH = "max_length: 4096\n"
+
+
+def test_what_a_program_of_ones_own_leaves_out_is_open_and_what_decides_is_asked():
+    """Words that TRL's parser would refuse are of another program, whose defaults nobody knows."""
+    fields = {"workload.precision", "layout.recompute"}
+    for more in ("", "my_own_word: 3\n"):
+        read_once = read({"train.yaml": f"{_SETTINGS}{_LENGTH}lora_r: 8\n{more}"})
+        assert fields <= {row.field for row in read_once.either}
+    assert "workload.seq_len" in read({"a.yaml": f"{_SETTINGS}own: 1\n"}).blocked
+    text = f"{_SETTINGS}{_LENGTH}bf16: true\nlora_r: 8\npacking: true\nown: 1\n"
+    asked = imported({"a.yaml": text}, _EIGHT)
+    assert {row.field for row in asked.missing} == {"layout.recompute", "layout.zero_stage"}
+    assert imported({"a.yaml": text + "gradient_checkpointing: true\n"}, _EIGHT).fits
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ("align:\n  method: dpo\n", "workload.stage"), ("max_prompt_length: 512\n", "workload.stage"),
+        ("algorithm_name: grpo\n", "workload.rollout"), ("token_budget: 1450\n", "workload.micro_batch"),
+        ("tokens_per_batch: 16384\n", "workload.micro_batch"),
+    ],
+)  # fmt: skip
+def test_words_of_another_stage_or_batch_stop_settings_of_ones_own(words: str, field: str):
+    settings = "base_model: Qwen/Qwen2.5-7B\nbatch_size: 2\nmax_seq_len: 1024\nlr: 1e-4\ngrad_accum: 8\nepochs: 1\n"
+    assert field not in read({"a.yaml": settings}).blocked
+    assert field in read({"a.yaml": settings + words}).blocked
+
+
+def test_a_checkpoint_of_packed_weights_is_not_trained_as_a_whole():
+    text = "base_model: {}\nsequence_len: 2048\nmicro_batch_size: 1\nsample_packing: true\n"
+    blocked = {
+        name: "workload.method" in read({"a.yml": text.format(name)}).blocked
+        for name in ("Qwen/Qwen3-8B", "openai/gpt-oss-20b", "./Qwen3-8B-w4a16", "x/Llama-3.1-8B-AWQ")
+    }
+    assert blocked == dict(zip(blocked, (False, False, True, True), strict=True))
+
+
+_LOADED = (
+    "import torch\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+    'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B"{})\n{}'
+    'args = TrainingArguments("out", per_device_train_batch_size=1{})\n'
+    "rows = tokenize(text, max_length=512)\nTrainer(model=model, args=args).train()\n"
+)
+
+
+def test_a_script_is_judged_as_it_loads_its_model_and_has_it_recompute():
+    half = read({"a.py": _LOADED.format(", torch_dtype=torch.float16", "", ", fp16=False")}).plan["workload"]
+    assert (half["precision"], half["weights"]) == ("fp16", "bf16")
+    plain = read({"a.py": _LOADED.format("", "", "")})
+    assert {row.field: row.values for row in plain.either}["workload.precision"] == ("bf16", "fp32")
+    assert plain.plan["layout"]["recompute"] == "none"
+    for call in ("model.gradient_checkpointing_enable()\n", "model = prepare_model_for_kbit_training(model)\n"):
+        assert read({"a.py": _LOADED.format("", call, "")}).plan["layout"]["recompute"] == "full"
+    where = ", bf16=torch.cuda.is_available() and torch.cuda.is_bf16_supported()"
+    usual = {row.field: row.value for row in read({"a.py": _LOADED.format("", "", where)}).assumed}
+    assert usual["workload.precision"] == "bf16"
+
+
+def test_a_notebook_is_one_process():
+    cells = [{"cell_type": "code", "source": _LOADED.format("", "", ", bf16=True")}]
+    notebook = {"a.ipynb": json.dumps({"cells": cells, "nbformat": 4, "metadata": {}})}
+    assert read(notebook).plan["cluster"]["count"] == 1
+    assert "cluster" not in read({"a.py": _LOADED.format("", "", ", bf16=True")}).plan
+    assert [row.field for row in imported(notebook, _EIGHT).missing] == ["layout.dp"]

@@ -296,7 +296,10 @@ def test_towers_beside_the_model_get_no_verdict(tower: str):
 
 @pytest.mark.parametrize(("name", "stage"), [("reward_modeling", "rm"), ("run_dpo", "dpo"), ("train", "sft")])
 def test_scripts_of_their_own_say_their_stage_and_adapters(name: str, stage: str):
-    found = imported({"run.sh": _OWN.format(name) + "--max_length 512 --use_lora True\n"}, _EIGHT)
+    found = imported(
+        {"run.sh": _OWN.format(name) + "--max_length 512 --use_lora True --bf16 True --gradient_checkpointing True\n"},
+        _EIGHT,
+    )
     assert found.complete_plan is not None
     workload = found.complete_plan["workload"]
     assert (workload["stage"], workload["method"]) == (stage, "lora")

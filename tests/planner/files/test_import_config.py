@@ -98,6 +98,7 @@ max_completion_length: 512
 per_device_train_batch_size: 8
 gradient_accumulation_steps: 1
 bf16: true
+gradient_checkpointing: true
 use_vllm: true
 """
 
