@@ -42,18 +42,18 @@ def read(keys: Keys, findings: Findings) -> None:
     if not findings.has("layout.zero_stage"):
         findings.default("layout.zero_stage", 0, "DeepSpeed shards nothing unless told to")
     findings.backend = ("deepspeed", stage or Item(keys.file, "zero_optimization", None))
-    _offload(take, findings)
+    _offload(keys, findings)
     group = take("zero_optimization.zero_hpz_partition_size")
     if group is not None and (as_number(group.value) or 0) > 1:
         findings.whole("layout.shard_group", group)
     mics = take("zero_optimization.mics_shard_size")
     if mics is not None and (as_number(mics.value) or 0) > 1:
         findings.whole("layout.shard_group", mics)
-    for name in ("bf16", "fp16"):
+    for name, precision in (("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16")):
         switch = take(f"{name}.enabled")
         if is_set(switch) and switch:
             # The program's own fp8 computes beside bf16, so what it says wins.
-            findings.imply("workload.precision", name, switch)
+            findings.imply("workload.precision", precision, switch)
     split = take("tensor_parallel.autotp_size")
     if split is not None and (as_number(split.value) or 0) > 1:
         findings.block("layout.tp", split, "AutoTP splits only some of the layers")
@@ -63,9 +63,22 @@ def read(keys: Keys, findings: Findings) -> None:
     leave_rest(keys, findings, "deepspeed")
 
 
-def _offload(take, findings: Findings) -> None:
+_SWITCHES = {"cpu_offload": "offload_optimizer", "cpu_offload_params": "offload_param"}
+
+
+def _offload(keys: Keys, findings: Findings) -> None:
     """Parameters on the host take the optimizer's states along; alone they do not, which no Plan has."""
-    states, weights = take("zero_optimization.offload_optimizer.device"), take("zero_optimization.offload_param.device")
+    for name, section in _SWITCHES.items():
+        # Before 0.5 (deepspeed/runtime/zero/config.py new_param).
+        switch = keys.take(f"zero_optimization.{name}")
+        if is_set(switch) and switch:
+            keys.put(f"zero_optimization.{section}.device", "cpu", switch.line)
+
+    def take(name: str) -> Item | None:
+        item = keys.take(f"zero_optimization.{name}.device")
+        return None if item is None or item.value == "auto" else item
+
+    states, weights = take("offload_optimizer"), take("offload_param")
     devices = {item.value for item in (states, weights) if item is not None}
     if "nvme" in devices:
         item = states if states is not None and states.value == "nvme" else weights

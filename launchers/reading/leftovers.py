@@ -45,7 +45,8 @@ def leave_rest(keys: Keys, findings: Findings, *tables: str) -> None:
 
 def _field_of(key: str, findings: Findings) -> str | None:
     """The field of a plan that an unknown key's words speak of, and that nothing known says."""
-    words = " " + " ".join(re.split(r"[\W_]+", key.lower())) + " "
+    # The section of verl's that all of a run stands in.
+    words = " " + " ".join(re.split(r"[\W_]+", key.lower().removeprefix("actor_rollout_ref."))) + " "
     if any(f" {role} " in words for role in _OTHER_ROLES):
         return None
     fields = dict(table("data/unknown_words"))

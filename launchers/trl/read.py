@@ -297,8 +297,8 @@ def _precision(keys: Keys, findings: Findings, defaults: str) -> None:
 
 def _recompute(keys: Keys, findings: Findings, defaults: str) -> None:
     """The Trainer recomputes nothing by itself, and TRL all of it since 0.22."""
-    said = "gradient_checkpointing" in keys or findings.recomputes or findings.has("layout.recompute")
-    if defaults != TRAINER and not said and "layout.recompute" not in findings.defaults:
+    is_told = "gradient_checkpointing" in keys or findings.recomputes or findings.has("layout.recompute")
+    if defaults != TRAINER and not is_told and "layout.recompute" not in findings.defaults:
         why = "no key says whether activations are kept or computed again (--recompute)"
         if defaults == TRL:
             why = "TRL computes activations again since 0.22, and before it keeps them (--recompute)"

@@ -42,6 +42,11 @@ _PACKED = {
     },
     "GPTQConfig": {"bits": trl.GPTQ},
 }  # fmt: skip
+# What makes a model, or gives back the one that it is given.
+_MAKERS = (
+    r"(^|\.)(from_\w+|get_peft_model|prepare_model_\w+|\w+For[A-Z]\w+|PeftModel\w*|to|cuda|half|bfloat16|float|train|eval|"
+    r"compile|merge_and_unload|resize_token_embeddings|apply_\w+|prepare|DataParallel|\w*DistributedDataParallel)$"
+)
 # Adapters that are loaded to be trained on (peft_model.py PeftModel.from_pretrained).
 _LOADED = "adapters that are loaded"
 # Models of transformers with heads of other tasks.
@@ -89,6 +94,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     _one_process(keys, findings)
     _recomputed(keys, calls, stage)
     _of_own_class(tree, calls, name, findings)
+    _made_elsewhere(tree, calls, name, findings)
     _unknown_spread(keys, findings)
     trains = {name.rpartition(".")[2] for name, _, _ in calls}
     plain_arguments = keys.take(_PLAIN_ARGUMENTS) is not None
@@ -146,6 +152,29 @@ def _of_others(tree: ast.Module) -> set[str]:
         for part in node.names
         if part.name in _TRAINERS
     }
+
+
+def _made_elsewhere(tree: ast.Module, calls: list[Call], file: str, findings: Findings) -> None:
+    """A trainer's model that something makes which the source has not and no library is, may be packed or adapted."""
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    trained = [
+        word.value.id
+        for name, node, _ in calls
+        if re.search(r"Trainer$", name)
+        for word in node.keywords
+        if word.arg == "model" and isinstance(word.value, ast.Name)
+    ]
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
+            continue
+        if not any(isinstance(target, ast.Name) and target.id in trained for target in node.targets):
+            continue
+        maker = called(node.value)
+        if not re.search(_MAKERS, maker) and maker.rpartition(".")[2] not in functions | {trained[0]}:
+            item = Item(file, maker, None, node.lineno)
+            findings.block(
+                "workload.method", item, "makes the trainer's model, and is not here: --method says what it is"
+            )
 
 
 def _of_own_class(tree: ast.Module, calls: list[Call], file: str, findings: Findings) -> None:

@@ -283,3 +283,31 @@ def test_a_notebook_is_one_process():
     assert read(notebook).plan["cluster"]["count"] == 1
     assert "cluster" not in read({"a.py": _LOADED.format("", "", ", bf16=True")}).plan
     assert [row.field for row in imported(notebook, _EIGHT).missing] == ["layout.dp"]
+
+
+def test_a_model_that_is_made_elsewhere_has_a_method_that_is_not_known():
+    source = (
+        "from trl import DPOConfig, DPOTrainer\nfrom transformers import AutoModelForCausalLM\n"
+        '{}reference = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")\n'
+        "args = DPOConfig(per_device_train_batch_size=1, max_length=512, bf16=True)\n"
+        "DPOTrainer(model=model, ref_model=reference, args=args).train()\n"
+    )
+    makes = 'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B").to("cuda")\n'
+    assert "workload.method" not in read({"a.py": source.format(makes)}).blocked
+    own = f"def load():\n    {makes}    return model\nmodel = load()\n"
+    assert "workload.method" not in read({"a.py": source.format(own)}).blocked
+    assert "workload.method" in read({"a.py": source.format("model = Wrapped().get_model()\n")}).blocked
+
+
+@pytest.mark.parametrize(("old", "offload"), [("cpu_offload", "optimizer"), ("cpu_offload_params", "params")])
+def test_switches_of_older_deepspeed_send_to_the_host(old: str, offload: str):
+    zero = {"stage": 3 if offload == "params" else 2, "cpu_offload": True, old: True}
+    text = json.dumps({"zero_optimization": zero, "bfloat16": {"enabled": True}, "train_batch_size": 16})
+    plan = read({"ds.json": text}).plan
+    assert (plan["layout"]["offload"], plan["workload"]["precision"]) == (offload, "bf16")
+
+
+def test_adapters_that_verl_goes_on_with_are_asked_about():
+    start = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.model.path=Qwen/Qwen3-8B "
+    assert "workload.method" not in read({"run.sh": start}).blocked
+    assert "workload.method" in read({"run.sh": f"{start} +actor_rollout_ref.model.lora_adapter_path=/sft"}).blocked
