@@ -11,11 +11,14 @@ from launchers.reading.documents import check_size
 
 def parsed(name: str, text: str) -> ast.Module:
     """Parsed and never run or imported. Raises PlanError for what is no Python."""
-    check_size(name, text)
     try:
-        if not name.endswith(".ipynb"):
-            return ast.parse(text)
-        return ast.parse("\n".join(cell for cell in _cells(name, text) if _is_python(cell)))
+        if name.endswith(".ipynb"):
+            # What cells have printed and drawn is no part of it.
+            cells = _cells(name, text)
+            check_size(name, "".join(cells))
+            return ast.parse("\n".join(cell for cell in cells if _is_python(cell)))
+        check_size(name, text)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, PlanError):
             raise

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from functools import cache
 
 from launchers.hf import read as hf
+from launchers.own_program import read as own_program
 from launchers.reading.commands import merged
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, inverted, is_set
@@ -29,6 +31,8 @@ _OF_QLORA = {
 }
 # PEFT's own words of adapters, beside the Trainer's, and what such configs call passes.
 _OF_ADAPTERS = {"r": "lora_r", "target_modules": "lora_target_modules", "epochs": "num_train_epochs"}
+# What a program of one's own has in its own words for them (own_program/words.yaml).
+_ADAPTERS = ("switch", "packed_switch", "rank", "alpha", "dropout", "four", "eight", "double")
 _TRL = ("use_peft", "max_length", "lora_r", "dataset_name", "loss_type", "beta", "num_generations", "max_prompt_length")
 # Of those, what scripts that are not TRL's own seldom have for other reasons.
 _TRL_ALONE = ("use_peft", "loss_type", "num_generations", "max_prompt_length", "max_completion_length")
@@ -66,10 +70,30 @@ def score(keys: Keys) -> int:
     return 2 + sum(name in keys for name in markers)
 
 
+@cache
+def _known() -> frozenset[str]:
+    """The arguments that TRL's parsers take."""
+    return frozenset(name for words in table("trl/names").values() for name in words.split())
+
+
+def _in_own_words(keys: Keys) -> None:
+    """Puts what a program of one's own calls its adapters under the Trainer's names."""
+    for name, item in list(keys.items.items()):
+        meaning = own_program.meaning_of(name)
+        meant = table("trainer_sections/fields")["meanings"].get(meaning) if meaning in _ADAPTERS else None
+        if meant is not None and meant not in keys and name not in _known() and "." not in name:
+            keys.take(name)
+            keys.put(meant, item.value, item.line)
+    for name in ("lora_r", "use_qlora"):
+        item = keys.items.get(name)
+        if item is not None and "use_peft" not in keys and (is_set(item) or as_number(item.value)):
+            keys.put("use_peft", True, item.line)
+
+
 def read_config(keys: Keys, findings: Findings) -> None:
     """A file of such arguments. TRL's parser refuses words that it does not know: a file that has some is read by a
     program of one's own, whose defaults nobody knows."""
-    known = {name for words in table("trl/names").values() for name in words.split()}
+    known = _known()
     foreign = next((name for name in keys.items if name.partition(".")[0] not in known), None)
     is_trl = foreign is None and any(name in keys for name in _TRL)
     read(keys, findings, defaults=TRL if is_trl else OWN)
@@ -85,6 +109,8 @@ def read(
     is_trl = script is not None or any(name in keys for name in (_TRL if own is None else _TRL_ALONE))
     findings.programs.append("trl" if is_trl else "trainer")
     _renamed(keys)
+    if defaults == OWN:
+        _in_own_words(keys)
     word = next((word for word in _OWN_NAMES if word in keys and script is None), None)
     name = keys.take("model_name_or_path") or (keys.take(word) if word else None)
     hf.model(findings, name)

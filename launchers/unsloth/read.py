@@ -173,7 +173,7 @@ def _made_elsewhere(tree: ast.Module, calls: list[Call], file: str, findings: Fi
         if not re.search(_MAKERS, maker) and maker.rpartition(".")[2] not in functions | {trained[0]}:
             item = Item(file, maker, None, node.lineno)
             findings.block(
-                "workload.method", item, "makes the trainer's model, and is not here: --method says what it is"
+                "workload.method", item, "makes the trainer's model in another file, and may adapt or pack it: --method"
             )
 
 
@@ -324,7 +324,11 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
             _take(keys, arguments, _ADAPTERS | {SPREAD: "lora_r"}, node)
             if last == "get_peft_model" and "use_gradient_checkpointing" in arguments:
                 keys.put("gradient_checkpointing", arguments["use_gradient_checkpointing"], node.lineno)
-        elif last.startswith(("tokenize", "processor")) or last.endswith("Dataset"):
+        elif (
+            last.startswith(("tokenize", "processor"))
+            or last.endswith("Dataset")
+            or {"truncation", "max_length"} <= arguments.keys()
+        ):
             _take(keys, arguments, _ROWS, node)
         elif last in _PACKED:
             _take(keys, arguments, _PACKED[last], node)
@@ -444,6 +448,9 @@ def _unsloth(keys: Keys, findings: Findings, adapted: bool) -> None:
     if not adapted and not is_set(keys.take("full_finetuning")):
         findings.leave(Item(keys.file, "get_peft_model", None), "is not there, so nothing would be trained")
     keys.take("full_finetuning")
+    if keys.look("load_in_4bit") is False and (name := keys.take("model_name_or_path")) is not None:
+        # It loads what the packed checkpoint was made of (unsloth/models/loader_utils.py get_model_name).
+        keys.put("model_name_or_path", re.sub("-bnb-4bit$", "", str(name.value)), name.line)
     if adapted and "load_in_4bit" not in keys:
         findings.default("workload.method", "qlora", "load_in_4bit is on unless given")
         keys.put("load_in_4bit", True)

@@ -311,3 +311,35 @@ def test_adapters_that_verl_goes_on_with_are_asked_about():
     start = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.model.path=Qwen/Qwen3-8B "
     assert "workload.method" not in read({"run.sh": start}).blocked
     assert "workload.method" in read({"run.sh": f"{start} +actor_rollout_ref.model.lora_adapter_path=/sft"}).blocked
+
+
+def test_a_program_of_ones_own_names_its_adapters_as_it_likes():
+    command = (
+        "python finetune.py --model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size 2 --learning_rate 1e-4 "
+    )
+    command += "--max_seq_length 1024 --fp16 --lora_rank 8 --lora_alpha 32\n"
+    workload = read({"run.sh": command}).plan["workload"]
+    assert (workload["method"], workload["lora"]["rank"]) == ("lora", 8)
+    settings = f"{_SETTINGS.replace('use_peft: true', 'lora_rank: 16')}{_LENGTH}load_in_4bit: true\n"
+    assert read({"a.yaml": settings}).plan["workload"]["method"] == "qlora"
+
+
+def test_a_notebook_is_as_long_as_its_cells_and_a_tokenizer_has_any_name():
+    cell = {"cell_type": "code", "source": _LOADED.format("", "", ", bf16=True").replace("tokenize(text", "tok(text")}
+    cell["source"] = cell["source"].replace("max_length=512", "truncation=True, max_length=512")
+    shown = {"outputs": [{"data": {"image/png": "A" * 300_000}}]}
+    text = json.dumps({"cells": [cell | shown], "nbformat": 4, "metadata": {}})
+    assert read({"a.ipynb": text}).plan["workload"]["seq_len"] == 512
+
+
+def test_unsloth_loads_what_a_packed_checkpoint_was_made_of_where_it_is_told_to():
+    source = (
+        "from unsloth import FastLanguageModel\nfrom trl import SFTTrainer\n"
+        'model, tok = FastLanguageModel.from_pretrained("unsloth/Meta-Llama-3.1-8B-bnb-4bit", max_seq_length=2048{})\n'
+        "model = FastLanguageModel.get_peft_model(model, r=16)\nSFTTrainer(model=model).train()\n"
+    )
+    methods = [
+        read({"a.py": source.format(word)}).plan["workload"].get("method")
+        for word in (", load_in_4bit=False", ", load_in_4bit=True")
+    ]
+    assert methods == ["lora", "qlora"]
