@@ -259,9 +259,15 @@ def _check(surroundings: Surroundings, state: State) -> dict[str, Any]:
     return {"messages": Overwrite([*messages[:-1], last]), "answer": _laid_out(told, text), "ungrounded": shown}
 
 
+# Below the verdicts of the tools: no rule of language hears every sentence that denies one.
+_MODEL_HEAD = "**What the model says of it**"
+
+
 def _laid_out(told: str, text: str) -> str:
-    """The answer as every face shows it: its first lines, and all else folded; `told` are verdicts that it left out."""
-    return held("\n\n".join(part for part in (told, text) if part))
+    """The answer as every face shows it: its first lines, and all else folded. `told` are the verdicts of the tools;
+    what the model wrote stands apart from them, under a head of its own."""
+    parts = (told, _MODEL_HEAD, text) if told and text else (told, text)
+    return held("\n\n".join(part for part in parts if part))
 
 
 def _after_check(state: State) -> str:

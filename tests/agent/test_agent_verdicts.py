@@ -40,6 +40,13 @@ def test_a_true_verdict_stays_as_it_was_written(monkeypatch: pytest.MonkeyPatch)
     assert "does not fit" in text.partition("No, it")[0]
 
 
+def test_what_no_rule_of_language_hears_stands_apart_from_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = answer(monkeypatch, "That is a snug but workable squeeze.", [("check_fit", BIG)])
+    tools, _, model = text.partition("**What the model says of it**")
+    assert "does not fit" in tools
+    assert model.strip() == "That is a snug but workable squeeze."
+
+
 @pytest.mark.parametrize(
     "text",
     ["Yes, it fits comfortably.", "Yes.", "It fits easily", "There is plenty of memory for this.", "- It **fits**.",
