@@ -227,8 +227,8 @@ def _never_fits(rows: Sequence[Either], whole: Mapping[str, Any]) -> bool:
 
 
 def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
-    """The outcome with the most memory, where the verdict is the same whichever values the open fields have, or is that
-    it fits with the most that they can be."""
+    """The outcome with the most memory and the interval of all, where the verdict is the same whichever values the open
+    fields have, or is that it fits with the most that they can be."""
     choices = [
         dict(zip((row.field for row in rows), values, strict=True)) for values in product(*(row.values for row in rows))
     ]
@@ -245,9 +245,9 @@ def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
             told[_ROWS] = _room(merge(whole, nested(choices[0])))
         return _Outcome([Missing(field=row.field, why=row.why + told.get(row.field, "")) for row in rows])
     worst = max(outcomes, key=lambda outcome: outcome.figures.per_device_bytes or 0.0)
-    return replace(
-        worst, warnings=tuple(row.why if row.most else f"{row.why}; the verdict is the same" for row in rows)
-    )
+    low = min((amount for outcome in outcomes if (amount := outcome.figures.low_bytes)), default=None)
+    warnings = tuple(row.why if row.most else f"{row.why}; the verdict is the same" for row in rows)
+    return replace(worst, figures=replace(worst.figures, low_bytes=low), warnings=warnings)
 
 
 def _deciding(rows: Sequence[Either], choices: Sequence[dict[str, Any]], outcomes: Sequence[_Outcome]) -> list[Either]:

@@ -108,6 +108,11 @@ def test_a_verdict_that_differs_between_versions_of_a_program_is_asked_for():
     either = call("import_config", {"files": files, "accelerator": "h100-sxm", "count": 8})
     assert either["fits"] is True
     assert any("the verdict is the same" in text for text in either["warnings"])
+    separate = call(
+        "import_config",
+        {"files": files, "accelerator": "h100-sxm", "count": 8, "plan": {"workload": {"rollout": "separate"}}},
+    )
+    assert either["low_bytes"] == separate["low_bytes"]
     told = {"workload": {"rollout": "colocated"}}
     colocated = call("import_config", {"files": files, "accelerator": "h100-sxm", "count": 8, "plan": told})
     assert colocated["per_device_bytes"] == pytest.approx(either["per_device_bytes"])
