@@ -128,9 +128,10 @@ ASSUMED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"method": "qlora"}, {"workload.lora.quantisation": "nf4"}, "workload.rollout"),
     ({"method": "qlora", "quantisation": "gptq"}, {}, "workload.lora.quantisation"),
     ({"stage": "grpo"}, {"workload.rollout": "colocated", "workload.group_size": 8}, "workload.lora.quantisation"),
+    ({"stage": "grpo", "framework": "deepspeed"}, {"workload.rollout": "colocated"}, "workload.lora.quantisation"),
     (
-        {"stage": "grpo", "framework": "deepspeed"},
-        {"workload.rollout": "trainer", "workload.group_size": 8},
+        {"stage": "grpo", "framework": "deepspeed", "rollout": "trainer"},
+        {"workload.group_size": 8},
         "workload.engine_share",
     ),
     ({"stage": "ppo", "rollout": "colocated"}, {"workload.engine_share": 0.3}, "workload.group_size"),
