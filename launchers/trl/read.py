@@ -212,7 +212,9 @@ def _by_name(script: Item) -> tuple[str, Item] | None:
 
 def _is_named(script: Item, words: Collection[str]) -> bool:
     name = str(script.value).rpartition("/")[2].lower()
-    return name.endswith(".py") and any(re.search(rf"(^|[^a-z]){word}([^a-z]|$)", name) for word in words)
+    return name.endswith((".py", ".yaml", ".yml", ".json")) and any(
+        re.search(rf"(^|[^a-z]){word}([^a-z]|$)", name) for word in words
+    )
 
 
 def _hint(keys: Keys) -> tuple[str, Item] | None:

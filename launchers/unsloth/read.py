@@ -95,6 +95,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     _recomputed(keys, calls, stage)
     _of_own_class(tree, calls, name, findings)
     _made_elsewhere(tree, calls, name, findings)
+    _of_one_stage(calls, name, findings)
     _unknown_spread(keys, findings)
     trains = {name.rpartition(".")[2] for name, _, _ in calls}
     plain_arguments = keys.take(_PLAIN_ARGUMENTS) is not None
@@ -175,6 +176,16 @@ def _made_elsewhere(tree: ast.Module, calls: list[Call], file: str, findings: Fi
             findings.block(
                 "workload.method", item, "makes the trainer's model in another file, and may adapt or pack it: --method"
             )
+
+
+def _of_one_stage(calls: list[Call], file: str, findings: Findings) -> None:
+    """A source that trains in several stages is no one run."""
+    stages = {stage: node.lineno for name, node, _ in calls if (stage := _stage_of(name.rpartition(".")[2], "Trainer"))}
+    if len(stages) > 1:
+        item = Item(file, " and ".join(stages), None, max(stages.values()))
+        findings.block(
+            "workload.stage", item, "are stages that it trains in, one after the other: give the one that is meant"
+        )
 
 
 def _of_own_class(tree: ast.Module, calls: list[Call], file: str, findings: Findings) -> None:

@@ -343,3 +343,20 @@ def test_unsloth_loads_what_a_packed_checkpoint_was_made_of_where_it_is_told_to(
         for word in (", load_in_4bit=False", ", load_in_4bit=True")
     ]
     assert methods == ["lora", "qlora"]
+
+
+def test_a_config_is_of_the_stage_that_its_file_is_named_after():
+    text = f"{_SETTINGS}{_LENGTH}lora_r: 8\n"
+    stages = [read({name: text}).plan["workload"].get("stage") for name in ("dpo_tldr.yaml", "model.yaml")]
+    assert stages == ["dpo", None]
+
+
+def test_a_source_that_trains_in_several_stages_is_no_one_run():
+    source = (
+        "from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer\n"
+        "warm = SFTConfig(per_device_train_batch_size=1, max_length=512, bf16=True)\n"
+        'SFTTrainer(model="Qwen/Qwen2.5-0.5B", args=warm).train()\n'
+    )
+    more = "GRPOTrainer(model='out', args=GRPOConfig(num_generations=8)).train()\n"
+    assert "workload.stage" not in read({"a.py": source}).blocked
+    assert "workload.stage" in read({"a.py": source + more}).blocked
