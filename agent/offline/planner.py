@@ -138,7 +138,7 @@ def _concluded(
         return Thought(thought(NAME, text), before, {**kept, **mind, **_last(topic)}, asked, origins)
     if work.kind == "wish":
         plan, topic = settled(plan, topic, outcomes)
-    if work.kind == "serving" or "layout" in work.intents:
+    if work.kind == "serving" or "layout" in work.intents or work.sweep:
         topic = topic | searched(outcomes)
     if told := summed(outcomes):
         topic = topic | {"told": asdict(told)}

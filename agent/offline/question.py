@@ -102,7 +102,7 @@ def asked(
 def _takes(reading: Reading) -> bool:
     """Whether one of those that were offered is taken, which is no search for others: 'take the second'."""
     picked = any(reference.to == "offer" for reference in reading.refs)
-    return picked and not reading.options and reading.tool in (*SEARCHES_HARDWARE, "compare")
+    return picked and not reading.options and reading.tool in (*SEARCHES_HARDWARE, "compare", "sweep")
 
 
 def asks(reading: Reading) -> bool:
@@ -171,7 +171,7 @@ def _sweep(
             again = before and before["field"] == own["field"] and start is None and stop is None
             # "And weak scaling?" is about the sizes that were asked about.
             own["values"] = before["values"] if before and again else _sizes(start, stop, own, plan, catalogue)
-        known = ("field", "values", "second_field", "second_values", "scale_batch")
+        known = ("field", "values", "second_field", "second_values", "scale_batch", "objective")
         return {name: own[name] for name in known if name in own}
     if not before or reading.tool or intents or reading.options or not reading.edits:
         return None

@@ -11,6 +11,7 @@ from estimator.plan.schema import merge
 from knowledge.machines.catalogue import find_accelerator
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.compare.scenarios import Comparison
+from planner.compare.sweep import Sweep
 from planner.found import chosen
 from planner.partial import get, is_serving
 from planner.requests import ALL_PATHS
@@ -60,7 +61,9 @@ def settled(
 
 
 def searched(outcomes: list[Outcome]) -> dict[str, Any]:
-    """The best layout or deployment that a search found, for what is asked next."""
+    """The best layout or deployment that a search found, or the points of a sweep, for what is asked next."""
+    if (swept := result_of(outcomes, Sweep)) is not None:
+        return _swept(swept)
     kinds = (BestServing, BestParallelism, SizedServing)
     search = next((result for kind in kinds if (result := result_of(outcomes, kind)) is not None), None)
     offer = chosen(search) if search is not None else {}
@@ -77,6 +80,18 @@ def _compared(result: Comparison, own: Mapping[str, Any]) -> dict[str, Any]:
     places = {row.name: place for place, row in enumerate(rows)}
     best_by = {figure: places[name] for figure, name in result.best.items() if name in places}
     return {"offers": offers, "best": places.get(next(iter(names), ""), 0), "best_by": best_by}
+
+
+def _swept(result: Sweep) -> dict[str, Any]:
+    """The points of a sweep that fit, and which of them is the best."""
+    points = [point for point in result.points if point.fits]
+    if result.best is None:
+        return {}
+    figures = {"time": "step_s", "memory": "high_bytes", "cost": "usd_per_million_tokens"}
+    told = {name: [getattr(point, figure, None) for point in points] for name, figure in figures.items()}
+    known = {name: [value for value in values if value is not None] for name, values in told.items()}
+    best_by = {name: values.index(min(values)) for name, values in known.items() if len(values) == len(points)}
+    return {"offers": [dict(point.values) for point in points], "best": points.index(result.best), "best_by": best_by}
 
 
 def _offers(result: RecommendedCluster | AutoConfigured) -> dict[str, Any]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Above this more devices do not scale, fewer lack memory: caches and rounding alone explain no more.
 _MOST_EFFICIENT = 1.1
 _BEST = {"memory": "which needs the least memory", "cost": "which costs the least per token"}
+_OF_SERVING = {**_BEST, "time": "with the shortest requests"}
 
 
 def describe(sweep: Sweep) -> list[Block]:
@@ -85,9 +86,8 @@ def _serving_verdict(sweep: Sweep, plan: Plan, best: ServingPoint) -> str:
     if missed:
         head = f"**None of these meets your limits**; the highest throughput is at {field_name(path)} {value}"
     else:
-        head = (
-            f"**Best {field_name(path)}: {value}**, the most output tokens/s{' within your limits' if limited else ''}"
-        )
+        does = _OF_SERVING.get(plan.goal.objective, "the most output tokens/s")
+        head = f"**Best {field_name(path)}: {value}**, {does}{' within your limits' if limited else ''}"
     return (
         f"{head} for {run_words(plan)} on "
         f"{hardware_words(plan)}: {figures.known(best.output_tokens_per_s, figures.rate)} output tokens/s, TTFT "

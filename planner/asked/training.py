@@ -43,7 +43,8 @@ class SweepRequest(EitherRequest):
         examples=["count", "seq_len", "layout.tp", "accelerator"],
     )
     values: Values = Field(
-        description="Its values: a list, {start, stop, factor or step}, or words such as '8..512 doubling'.",
+        description="Its values: a list, {start, stop, factor or step}, words such as '8..512 doubling', or 'all' of a "
+        "field of words: all that can run, the best first.",
         examples=["4096,8192,16384", "8..512 doubling"],
     )
     second_field: str | None = Field(None, description="A second field: each of its values gives a curve.")

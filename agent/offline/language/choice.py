@@ -21,6 +21,7 @@ from agent.offline.language.own.limits import (
     asks_how_many_of_them,
     asks_most,
     asks_what_fits,
+    field_asked,
     has_model,
     limit_goal,
 )
@@ -129,10 +130,10 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "find_limit"
     if len(set(saved_plans(page))) > 1 and sure not in _OF_SCENARIOS:
         return "diff_scenarios"
+    if field_asked(page) or ("sweep" in wishes and listed(page)):
+        return "sweep"
     if (weighed(page) and sure not in ("explain", "rate_run")) or is_of_what_was(page) or _sets_another_beside(page):
         return "compare"
-    if "sweep" in wishes and listed(page):
-        return "sweep"
     if "explain" in wishes and explained(page):
         return "explain"
     if asks_what_fits(page):

@@ -10,10 +10,11 @@ from typing import Any
 from pydantic import Field
 
 from estimator.errors import PlanError
-from estimator.plan.schema import Inference
+from estimator.plan.schema import Inference, Plan
 from planner.asked.training import SweepRequest
 from planner.compare.rows import old_of
 from planner.compare.sweep import serving, training
+from planner.compare.sweep.every import ALL, values_of_field
 from planner.compare.sweep.grid import COUNT, Axes, Point
 from planner.compare.sweep.serving import ServingPoint
 from planner.compare.sweep.training import BATCH, SweepPoint
@@ -45,9 +46,10 @@ def sweep(request: SweepRequest) -> Sweep:
     """Sweep one or two fields."""
     started = time.perf_counter()
     plan = request.to_plan()
-    axes = _axes(request)
+    axes = _axes(request, plan)
     kind = serving if isinstance(plan.workload, Inference) else training
-    swept = kind.swept(plan, axes, request.scale_batch, request.usd_per_device_hour)
+    every = request.values == ALL
+    swept = kind.swept(plan, axes, request.scale_batch, request.usd_per_device_hour, every)
     rows = list(zip(swept.points, swept.estimates, strict=True))
     able = [estimate for estimate in swept.estimates if estimate]
     shown = next((estimate for point, estimate in rows if point is swept.best), None) or able[0]
@@ -65,7 +67,7 @@ def sweep(request: SweepRequest) -> Sweep:
         seconds=time.perf_counter() - started,
         # What does not fit says so itself.
         warnings=[
-            *_warnings(shown, fitting),
+            *_warnings(shown, [] if every else fitting),
             *old_of(swept.points),
         ],
         evidence=evidence_of(shown.job),
@@ -81,9 +83,11 @@ def _warnings(shown: PlanEstimate, fitting: Sequence[PlanEstimate]) -> list[str]
     return list(dict.fromkeys(texts))
 
 
-def _axes(request: SweepRequest) -> dict[str, list[Any]]:
+def _axes(request: SweepRequest, plan: Plan) -> dict[str, list[Any]]:
     """The swept paths with their values. Raises PlanError for what cannot be swept together."""
-    axes = {path_of(request.field, "field"): values_of(request.values, "values")}
+    path = path_of(request.field, "field")
+    every = request.values == ALL
+    axes = {path: values_of_field(plan, path, "values") if every else values_of(request.values, "values")}
     if (request.second_field is None) != (request.second_values is None):
         missing, like = ("second_values", "values") if request.second_values is None else ("second_field", "field")
         examples = SweepRequest.model_fields[like].examples or ()

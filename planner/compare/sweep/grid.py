@@ -99,6 +99,17 @@ def curves(points: Sequence[Shown], axes: Axes) -> Iterator[list[Shown]]:
     yield from groups.values()
 
 
+def best_first(
+    tried: Sequence[TriedPoint[Estimate]], points: Sequence[Shown], fitting: Sequence[Shown]
+) -> tuple[list[TriedPoint[Estimate]], list[Shown]]:
+    """The points of a sweep over everything that a field may be: those that fit in their order, then those that lack
+    memory, and none that cannot be, which nobody named."""
+    order = {id(point): place for place, point in enumerate(fitting)}
+    rows = [row for row in zip(tried, points, strict=True) if row[0].estimate]
+    rows.sort(key=lambda row: order.get(id(row[1]), len(order)))
+    return [row[0] for row in rows], [row[1] for row in rows]
+
+
 def ratio(value: float | None, base: float | None) -> float | None:
     return value / base if value is not None and base else None
 

@@ -14,6 +14,7 @@ from planner.compare.sweep.grid import (
     Point,
     Swept,
     TriedPoint,
+    best_first,
     combinations,
     curves,
     freed,
@@ -58,17 +59,21 @@ class ServingPoint(Point):
     why: str | None = None
 
 
-def swept(plan: Plan, axes: Axes, weak: bool, own_usd: float | None) -> Swept[ServingPoint]:
-    """Raises PlanError where no point can be."""
+def swept(plan: Plan, axes: Axes, weak: bool, own_usd: float | None, every: bool = False) -> Swept[ServingPoint]:
+    """The points in the order of the values; of `every` value that there is the best first. Raises PlanError where no
+    point can be."""
     if weak:
         raise PlanError("scale_batch", "is of training: serving has no global batch", ["false"])
     plan, left_open = freed(plan, axes)
     tried = [_tried(plan, values, own_usd) for values in combinations(axes)]
     refuse_if_all_fail(tried, axes)
     points = [_point(point) for point in tried]
+    ordered = in_order(plan.goal.objective, points)
+    if every:
+        tried, points = best_first(tried, points, ordered)
     for curve in curves(points, axes):
         _relate(curve)
-    return Swept(points, _best(plan.goal.objective, points), [point.estimate for point in tried], left_open, [])
+    return Swept(points, next(iter(ordered), None), [point.estimate for point in tried], left_open, [])
 
 
 def _tried(plan: Plan, values: Mapping[str, Any], own_usd: float | None) -> TriedPoint[Served]:
@@ -112,10 +117,8 @@ def _relate(curve: Sequence[ServingPoint]) -> None:
         point.scaling_efficiency = point.speedup * (first.devices or 1) / (point.devices or 1)
 
 
-def _best(objective: str, points: Sequence[ServingPoint]) -> ServingPoint | None:
-    """Of those that fit (and meet the limits of latency, where any does) the best by the plan's goal."""
-    fitting = [point for point in points if point.fits]
-    fitting = [point for point in fitting if point.meets_slo is not False] or fitting
+def in_order(objective: str, points: Sequence[ServingPoint]) -> list[ServingPoint]:
+    """Those that fit by the plan's goal, those that miss a limit of latency behind the others."""
 
     def rank(point: ServingPoint) -> float:
         match objective:
@@ -127,4 +130,4 @@ def _best(objective: str, points: Sequence[ServingPoint]) -> ServingPoint | None
                 return least(point.e2e_s)
         return -(point.output_tokens_per_s or 0.0)
 
-    return min(fitting, key=rank, default=None)
+    return sorted((point for point in points if point.fits), key=lambda point: (point.meets_slo is False, rank(point)))

@@ -21,6 +21,7 @@ from planner.compare.sweep.grid import (
     Point,
     Swept,
     TriedPoint,
+    best_first,
     combinations,
     curves,
     freed,
@@ -182,17 +183,18 @@ def _point(tried: TriedPoint[Planned], own_usd: float | None) -> SweepPoint:
     return point
 
 
-def swept(plan: Plan, axes: Axes, weak: bool, own_usd: float | None) -> Swept[SweepPoint]:
-    """Raises PlanError where no point can be."""
+def swept(plan: Plan, axes: Axes, weak: bool, own_usd: float | None, every: bool = False) -> Swept[SweepPoint]:
+    """The points in the order of the values; of `every` value that there is the best first. Raises PlanError where no
+    point can be."""
     points = tried_points(plan, axes, weak)
-    rows = [_point(tried, own_usd) for tried in points.tried]
-    on_devices = [
-        row for row, tried in zip(rows, points.tried, strict=True) if tried.estimate and _roomy(tried.estimate)
-    ]
+    tried, rows = points.tried, [_point(each, own_usd) for each in points.tried]
+    if every:
+        tried, rows = best_first(tried, rows, in_order(plan.goal.objective, rows))
+    on_devices = [row for row, each in zip(rows, tried, strict=True) if each.estimate and _roomy(each.estimate)]
     for curve in curves(rows, axes):
         _relate(curve, [row for row in curve if row in on_devices])
-    best = _best(plan.goal.objective, rows)
-    return Swept(rows, best, [tried.estimate for tried in points.tried], points.left_open, points.assumed)
+    best = next(iter(in_order(plan.goal.objective, rows)), None)
+    return Swept(rows, best, [each.estimate for each in tried], points.left_open, points.assumed)
 
 
 def _roomy(planned: Planned) -> bool:
@@ -209,8 +211,9 @@ def _relate(curve: Sequence[SweepPoint], roomy: Sequence[SweepPoint]) -> None:
         point.scaling_efficiency = ratio(point.tokens_per_s_per_device, first and first.tokens_per_s_per_device)
 
 
-def _best(objective: str, points: Sequence[SweepPoint]) -> SweepPoint | None:
-    """The most tokens/s, the least cost of a token, or the least memory, as the plan's goal has it."""
+def in_order(objective: str, points: Sequence[SweepPoint]) -> list[SweepPoint]:
+    """Those that fit, by the most tokens/s, the least cost of a token, or the least memory, as the plan's goal has
+    it."""
 
     def rank(point: SweepPoint) -> float:
         match objective:
@@ -220,4 +223,4 @@ def _best(objective: str, points: Sequence[SweepPoint]) -> SweepPoint | None:
                 return least(point.usd_per_million_tokens)
         return -(point.tokens_per_s or 0.0)
 
-    return min((point for point in points if point.fits), key=rank, default=None)
+    return sorted((point for point in points if point.fits), key=rank)

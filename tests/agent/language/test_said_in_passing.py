@@ -235,3 +235,51 @@ def test_what_is_asked_alone_behind_a_search_is_of_what_was_found(asked: str, to
 )
 def test_devices_of_ones_own_are_priced_as_rented_only_with_a_word(text: str, said: bool) -> None:
     assert any("as if rented" in note for note in reading(text).assumed) is said
+
+
+_TRAINED_ON_8 = "full finetune llama 8b on 8 h100"
+_SERVED_ON_8 = "serve llama 70b on 8 h100 with 64 users"
+
+
+@pytest.mark.parametrize(
+    ("first", "asked", "field", "objective"),
+    [
+        (_TRAINED_ON_8, "which framework is fastest?", "workload.framework", "throughput"),
+        (_TRAINED_ON_8, "welches framework ist am schnellsten?", "workload.framework", "throughput"),
+        (_TRAINED_ON_8, "compare the frameworks", "workload.framework", None),
+        (_TRAINED_ON_8, "which optimizer needs the least memory", "workload.optimizer", "memory"),
+        (_TRAINED_ON_8, "what recompute mode is fastest", "layout.recompute", "throughput"),
+        (_TRAINED_ON_8, "which zero stage is best?", "layout.zero_stage", None),
+        (_SERVED_ON_8, "which engine is fastest?", "workload.engine", "throughput"),
+        (_SERVED_ON_8, "which quantization is cheapest per token?", "workload.weight_dtype", "cost"),
+        (_SERVED_ON_8, "which precision gives the most throughput?", "workload.weight_dtype", "throughput"),
+    ],
+)
+def test_a_field_that_is_asked_about_is_told_over_all_its_values(
+    first: str, asked: str, field: str, objective: str | None
+) -> None:
+    """'Which framework is fastest?' was told by a comparison of the run with itself."""
+    one, other = scoring.talk([first, asked])
+    arguments = other.calls[-1].arguments
+    assert [call.name for call in other.calls] == ["sweep"]
+    assert (arguments["field"], arguments["values"], arguments.get("objective")) == (field, "all", objective)
+    # A question changes nothing.
+    assert other.plan == one.plan
+
+
+@pytest.mark.parametrize(
+    "asked", ["which is faster, torchtune or axolotl?", "use the fastest framework", "what zero stage is that?"]
+)
+def test_a_value_that_is_named_is_no_question_over_all(asked: str) -> None:
+    *_, other = scoring.talk([_TRAINED_ON_8, asked])
+    assert "sweep" not in [call.name for call in other.calls]
+
+
+@pytest.mark.parametrize(
+    "taken", ["ok take that", "use the fastest one", "go with the winner", "use the fastest framework"]
+)
+def test_what_a_sweep_found_best_can_be_taken(taken: str) -> None:
+    *_, asked, other = scoring.talk([_TRAINED_ON_8, "which framework is fastest?", taken])
+    best = asked.outcomes[-1].response["best"]["values"]["workload.framework"]
+    assert other.plan["workload"]["framework"] == best
+    assert "sweep" not in [call.name for call in other.calls]

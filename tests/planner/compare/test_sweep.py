@@ -204,3 +204,33 @@ def test_thirty_points_are_quick() -> None:
             asked | {"field": "count", "values": "16..512", "second_field": "seq_len", "second_values": lengths},
         )
     assert len(found["points"]) == 30
+
+
+@pytest.mark.parametrize(
+    ("field", "figure"),
+    [
+        ("framework", "tokens_per_s"),
+        ("optimizer", "high_bytes"),
+        ("recompute", "tokens_per_s"),
+        ("zero_stage", "tokens_per_s"),
+    ],
+)
+def test_all_values_of_a_field_stand_by_what_is_wanted(field: str, figure: str) -> None:
+    objective = "memory" if figure == "high_bytes" else "throughput"
+    found = call("sweep", EIGHT | {"method": "full", "field": field, "values": "all", "objective": objective})
+    fitting = [point[figure] for point in found["points"] if point["fits"]]
+    assert len(fitting) > 1
+    assert fitting == sorted(fitting, reverse=objective == "throughput")
+    assert found["best"] == found["points"][0]
+    # What cannot be was named by nobody.
+    assert all(point["step_s"] for point in found["points"])
+
+
+def test_all_formats_are_those_that_the_engine_has() -> None:
+    found = call("sweep", EIGHT | {"count": 1, "concurrency": 16, "field": "kv_dtype", "values": "all"})
+    assert {point["values"]["workload.kv_dtype"] for point in found["points"]} == {"bf16", "fp16", "fp8"}
+
+
+def test_all_values_of_a_number_are_not_known() -> None:
+    with pytest.raises(PlanError, match="no list of values"):
+        call("sweep", EIGHT | {"field": "seq_len", "values": "all"})

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from agent.offline.form import Need, Reading
-from agent.offline.language.asking import asks_which
+from agent.offline.language.asking import asks_which, clauses
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.mentions import SERVING
+from agent.offline.language.mentions import SERVING, TRAINING, mode_of_field
 from agent.offline.language.reading.alone import field_in
 from planner.partial import DATA_SIZES, get
 from planner.requests import ALL_PATHS
@@ -28,6 +28,10 @@ _ENDING = ("deadline_h", "budget_usd", "credits_usd", "budget_device_hours")
 # Of these 'what' asks how much there may be; of models and devices, which.
 _SIZES = ("seq_len", "context", "micro_batch", "concurrency", "input_len")
 _LOADS = ("concurrency", "request_rate", "requests", "token_rate")
+# What people call a field of a deployment by.
+_OF_SERVING = {"precision": "weight_dtype", "framework": "engine"}
+# Tokens between a word that asks and what it asks for.
+_NEAR = 3
 _LIMITING = ("most", "least", "size", "fit", "best")
 
 
@@ -207,7 +211,34 @@ def _has_hours(page: Page, at: int) -> bool:
     return page.read.found.has_unit(at + hyphen, "time")
 
 
+def field_asked(page: Page) -> str | None:
+    """The field whose values are all asked about: 'which framework is fastest?', 'compare the engines', 'try every
+    optimizer'. Not one of which a value is named beside it."""
+    heard, serves = page.read.found, page.mode == SERVING
+    named = page.read.asked_at("word_field")
+    named = [*named, *((one.start, one.end, one.field) for one in heard.fields if one.field == "zero_stage")]
+    best = [value for value in page.kept if value.field == "objective"]
+    starts = {part.start for part in clauses(heard)}
+    ranked = best or {"best", "least"} & {*page.read.asked("focus")}
+    for at, end, word in named if page.plan or has_model(page) else ():
+        name = _OF_SERVING.get(word, word) if serves else word
+        of_the_other = mode_of_field(name) not in (None, page.mode or TRAINING)
+        # The full recompute of 'recompute mode' is none that is named.
+        if of_the_other or any(value.field == name and not at <= value.start < end for value in page.kept):
+            continue
+        before = range(max(at - _NEAR, 0), at)
+        asks = ranked and any(heard.sense(one, "which") for one in before)
+        # 'Fastest framework?', but not 'use the fastest framework'.
+        alone = any(value.end == at and value.start in starts for value in best)
+        if asks or alone or any(heard.does(one, "compare", "tries") for one in before):
+            return name
+    return None
+
+
 def sweep_of(page: Page, reading: Reading) -> dict[str, Any]:
+    if field := field_asked(page):
+        objectives = [str(edit.value) for edit in reading.edits if edit.field == "objective"]
+        return {"field": field, "values": "all"} | ({"objective": objectives[-1]} if objectives else {})
     found: list[tuple[str, list[Any]]] = []
     if reading.options and len({edit.field for option in reading.options for edit in option}) == 1:
         found.append((reading.options[0][0].field, [option[0].value for option in reading.options]))

@@ -115,10 +115,16 @@ def ranked_one(page: Page) -> tuple[int, int, int] | None:
     for at, end, name in called if page.offers and best else ():
         leads = at > 0 and (tokens[at - 1].norm in page.read.found.lexicon.pointing or _is_of_one(page, at))
         ends = end == len(tokens) or tokens[end].kind == "sign" or page.read.found.sense(end, "number")
-        ends = ends or page.read.found.does(end, "and", "and_then")
+        ends = ends or page.read.found.does(end, "and", "and_then") or _is_what_differs(page, end)
         if leads and ends and _BEST_BY.get(name) in best:
             return best[_BEST_BY[name]], at, end
     return None
+
+
+def _is_what_differs(page: Page, at: int) -> bool:
+    """Whether a token names the field that what was offered differs in: 'use the fastest framework'."""
+    named = [name for start, _, name in page.read.asked_at("word_field") if start == at]
+    return any(ALL_PATHS.get(name) in page.offers[0] for name in named)
 
 
 def _is_of_one(page: Page, at: int) -> bool:
