@@ -30,7 +30,7 @@ from knowledge.fitted.decode import decode_kernel, expert_kernel
 from knowledge.fitted.serving import serving_factors
 from knowledge.fitted.training import calibration, surfaces
 from knowledge.jobs.images import seen
-from knowledge.jobs.unlike import with_parts
+from knowledge.jobs.unlike import usual_processor, with_parts
 from knowledge.machines.catalogue import machine, no_accelerator
 from knowledge.machines.counted import find_devices
 from knowledge.machines.networks import network_factors, with_given_links
@@ -63,7 +63,12 @@ def serving_job(plan: Plan) -> ServingJob:
         return with_parts(job, _on_one_kind)
     for name in ("device_layers", "host_experts"):
         if getattr(plan.inference, name) is not None:
-            raise PlanError(f"workload.{name}", "needs a processor beside the cards", ["cluster.beside: a processor"])
+            if not job.engine.lends_from:
+                problem = f"{job.engine.name} holds nothing in the memory of a processor"
+                raise PlanError(f"workload.{name}", problem, ["llamacpp"])
+            # What cards do not hold lies in their host.
+            job = _on_one_kind(plan.patch({"cluster.beside": [usual_processor(job.machine.accelerator)]}))
+            return with_parts(job, _on_one_kind)
     return job
 
 

@@ -184,7 +184,7 @@ def is_beside_devices(found: Found, row: Row) -> bool:
 def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[float, tuple[int, int]]]:
     """{Field: (how far its nearest name stands, where)} of the fields that are named about a row."""
     near: dict[str, tuple[float, tuple[int, int]]] = {}
-    bare = row.bare
+    bare, labelled = row.bare, any(one.end == row.start for one in named)
     if counts_copies(found, row.amounts[-1].number):
         return {name: (cost, (row.start, row.start)) for name, cost in _COPIES.items()}
     for one in named:
@@ -193,7 +193,7 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
         if bare and found.does(one.start, *_LIMITS) == one.end:
             # 'At most 3 widgets' is no money, 'tp at least 4' no efficiency.
             continue
-        if bare and _is_out_of_place(found, row, one):
+        if bare and (_is_out_of_place(found, row, one) or (labelled and _is_of_the_next(found, row, one))):
             continue
         distance = _distance(found, row, one)
         if bare and _is_weak(found, one):
@@ -206,6 +206,11 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
         if quantity.after and _behind(found, row, quantity.after):
             near[name] = min(near.get(name, (_NEVER, (row.start, row.end))), (0.1, (row.start, row.start)))
     return near
+
+
+def _is_of_the_next(found: Found, row: Row, named: Named) -> bool:
+    """Whether a name right behind a number stands right before another one, which it names: 'seq 8192 bs 2'."""
+    return named.start == row.end and named.end < len(found.text) and found.text[named.end].kind == "number"
 
 
 def _is_out_of_place(found: Found, row: Row, named: Named) -> bool:

@@ -132,7 +132,11 @@ def _named_outright(page: Page, before: str | None, sure: str | None) -> str | N
         return "diff_scenarios"
     if field_asked(page) or ("sweep" in wishes and listed(page)):
         return "sweep"
-    if (weighed(page) and sure not in ("explain", "rate_run")) or is_of_what_was(page) or _sets_another_beside(page):
+    if (
+        (weighed(page) and not weighs_an_api(page) and sure not in ("explain", "rate_run"))
+        or is_of_what_was(page)
+        or _sets_another_beside(page)
+    ):
         return "compare"
     if "explain" in wishes and explained(page):
         return "explain"

@@ -28,7 +28,9 @@ def another(page: Page) -> list[Edit]:
         end = page.read.found.does(at, "plus", "minus") or at + 1
         sign = -1 if page.read.found.does(at, "minus") else 1
         near = any(one.row.start - _NEAR <= at <= one.row.end + _NEAR for one in page.filled)
-        if near or not page.plan or page.added:
+        # 'Drop the second' of what was offered takes no device away.
+        out = any(step in page.refused.things for step in ordinals if at < step <= end + 1)
+        if near or out or not page.plan or page.added:
             continue
         if unit := _one_of(page.read, end) or _one_before(page.read, at):
             return [Edit("count" if unit == "devices" else unit, "plus", sign, page.read.span(at, end))]

@@ -283,3 +283,53 @@ def test_what_a_sweep_found_best_can_be_taken(taken: str) -> None:
     best = asked.outcomes[-1].response["best"]["values"]["workload.framework"]
     assert other.plan["workload"]["framework"] == best
     assert "sweep" not in [call.name for call in other.calls]
+
+
+_OF_THREE = "h100 vs h200 vs mi300x for serving qwen3-235b-a22b fp8, 8 of each, 64 users, 4k in 1k out"
+
+
+@pytest.mark.parametrize(
+    ("refused", "left"),
+    [
+        *(
+            (words, ["h100-sxm", "h200-sxm"])
+            for words in ("drop the amd", "no amd", "not the amd one", "without the third")
+        ),
+        *((words, ["h100-sxm", "mi300x"]) for words in ("drop the second", "the second is out", "skip the second one")),
+        ("not the first one", ["h200-sxm", "mi300x"]),
+    ],
+)
+def test_one_of_several_that_is_refused_by_place_or_maker_is_left_out(refused: str, left: list[str]) -> None:
+    """'No amd' took the one of AMD."""
+    *_, last = scoring.talk([_OF_THREE, refused])
+    assert [call.name for call in last.calls] == ["compare"]
+    assert last.calls[0].arguments["over"] == {"accelerator": left}
+    assert last.calls[0].arguments["count"] == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("dpo llama 3.1 8b, 60k pairs, lora 32, 4x a100 80gb", {"lora_rank": 32, "count": 4}),
+        ("llama 8b full, seq 8192 bs 2 per gpu on 8 h100", {"seq_len": 8192, "micro_batch": 2}),
+        ("rag bot on an l40s: 6k prompt, about 70% of it is always the same prefix, llama 8b", {"prefix_hit": 0.7}),
+        ("lora 3 epochs llama 8b", {"epochs": 3, "lora_rank": None}),
+    ],
+)
+def test_numbers_right_behind_their_names(text: str, said: dict[str, Any]) -> None:
+    assert said.items() <= ({"lora_rank": None} | _set(text)).items()
+
+
+def test_layers_of_experts_lie_in_the_host_where_no_processor_is_named() -> None:
+    *_, last = scoring.talk(["qwen3 30b a3b q4_k_m in llama.cpp on a 3060 12gb, 16k ctx", "n-cpu-moe 30"])
+    assert last.plan["workload"]["host_experts"] == 30
+    assert last.outcomes[-1].response["memory"]["fits"]
+
+
+def test_an_api_is_set_beside_what_one_runs_oneself() -> None:
+    asked = (
+        "we pay 2.5 $/M tokens to an api. would llama 3.3 70b fp8 on our own 4 h100 at 3$/h each be cheaper? 32 users"
+    )
+    (said,) = scoring.talk([asked])
+    call = next(call for call in said.calls if call.name == "estimate_cost")
+    assert (call.arguments["api_usd"], call.arguments["usd_per_device_hour"]) == (2.5, 3.0)

@@ -12,6 +12,7 @@ from agent.offline.language.labelled import called
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.own.tool import FREE
 from agent.offline.language.reading.page import Page
+from agent.offline.language.reading.things import PLACES, places_said
 from agent.offline.language.scope import supposes
 from knowledge.machines.catalogue import find_accelerator
 from planner.partial import DATA_SIZES, knows_length
@@ -105,7 +106,6 @@ _OF_DEVICES = ("accelerator", "count", "nodes", "per_node")
 # What the best of a comparison is called, and its figure.
 _BEST_BY = {"faster": "time", "cheaper": "cost", "leaner": "memory"}
 _OFF = (None, False, 0, "none")
-_PLACES = ("first", "second", "third", "fourth")
 
 
 def ranked_one(page: Page) -> tuple[int, int, int] | None:
@@ -154,13 +154,16 @@ def _picked(page: Page) -> int | None:
     """Which of several is meant: 'the second', 'take the 3rd', 'what does the second one cost?'; of 'first', which
     goes before much else, only where nothing else is said, or it is of what was offered."""
     heard, read = page.read.found, page.read
+    if any(thing.start in page.refused.things for thing in places_said(read)):
+        # 'Drop the second' takes none.
+        return None
     for place in called(read.tokens).values():
         if place < len(page.offers):
             return place
     # 'A third more'
     marked = {at for mark in page.marks for at in range(mark.start, mark.end)}
-    for place, name in enumerate(_PLACES):
-        for at in sorted({*read.does(name)} - marked):
+    for place, name in enumerate(PLACES):
+        for at in sorted({*read.does(name)} - marked - {*page.refused.things}):
             end = heard.does(at, name) or at + 1
             others = [index for index in range(len(read.tokens)) if not at <= index < end]
             alone = all(_is_aside(page, index) for index in others)
@@ -184,7 +187,7 @@ def _is_one(page: Page, at: int, end: int) -> bool:
 def _lettered(page: Page, offers: int) -> int | None:
     """The option that is called by its letter, or by where it stands: 'la A entonces', 'B it is', 'the middle one'."""
     tokens = page.read.tokens
-    if page.read.does("middle") and offers == len(_PLACES) - 1:
+    if page.read.does("middle") and offers == len(PLACES) - 1:
         return 1
     if page.read.does("latter"):
         return offers - 1
@@ -205,7 +208,8 @@ def _lettered(page: Page, offers: int) -> int | None:
 
 def _of_a_vendor(page: Page) -> int | None:
     """The one of the devices that were compared whose maker is named: 'the AMD one', 'let's stay on nvidia'."""
-    named = {str(value.value).lower() for value in page.read.values if value.field == "vendors"}
+    vendors = [value for value in page.read.values if value.field == "vendors"]
+    named = {str(value.value).lower() for value in vendors if value.start not in page.refused.things}
     devices = [str(offer.get("cluster.accelerator", "")) for offer in page.offers]
     makers = [find_accelerator(device).value.vendor.lower() if device else "" for device in devices]
     places = [place for place, maker in enumerate(makers) if maker in named]

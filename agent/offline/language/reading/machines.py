@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,10 +13,12 @@ from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
+from agent.offline.language.reading.things import PLACES, places_said
 from agent.offline.usual import card_of
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import USABLE_SHARE_APPLE, find_accelerator
 from planner.partial import get
+from planner.requests import ALL_PATHS
 
 # How far behind a device those of another place may be counted.
 _NEAR = 4
@@ -69,7 +71,29 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
         if name.start in page.refused.things:
             span = page.read.span(name.start, name.end)
             pieces.append((name.start, [Edit("accelerator", "refuse", name.id or name.text, span)]))
-    return pieces
+    return [*pieces, *_of_refused_makers(page), *_of_refused_places(page)]
+
+
+def _of_refused_places(page: Page) -> Iterator[tuple[int, list[Edit]]]:
+    """What only the one of several that is refused by its place would bring: 'drop the second'."""
+    fields = {path: name for name, path in ALL_PATHS.items()}
+    for thing in places_said(page.read) if len(page.offers) > 1 else ():
+        place = PLACES.index(next(name for name in PLACES if page.read.found.does(thing.start, name)))
+        if thing.start in page.refused.things and place < len(page.offers):
+            others = [offer for index, offer in enumerate(page.offers) if index != place]
+            span, brought = page.read.span(thing.start, thing.end), page.offers[place].items()
+            own = [(path, value) for path, value in brought if all(offer.get(path) != value for offer in others)]
+            yield thing.start, [Edit(fields[path], "refuse", value, span) for path, value in own if path in fields]
+
+
+def _of_refused_makers(page: Page) -> Iterator[tuple[int, list[Edit]]]:
+    """What was offered of a maker that is refused: 'drop the AMD one'."""
+    offered = dict.fromkeys(str(offer.get("cluster.accelerator") or "") for offer in page.offers)
+    for value in page.read.values:
+        if value.field == "vendors" and value.start in page.refused.things:
+            span, maker = page.read.span(value.start, value.end), str(value.value).lower()
+            theirs = [id for id in offered if id and find_accelerator(id).value.vendor.lower() == maker]
+            yield value.start, [Edit("accelerator", "refuse", id, span) for id in theirs]
 
 
 def _is_beside_another(page: Page, device: Devices, id: str) -> bool:

@@ -33,7 +33,7 @@ from agent.offline.language.reading.meant import (
 from agent.offline.language.reading.mode import is_asked_by_many, mode_of
 from agent.offline.language.reading.named_files import NamedFiles
 from agent.offline.language.reading.pictures import sizes
-from agent.offline.language.reading.things import named_span, things_said
+from agent.offline.language.reading.things import named_span, places_said, things_said
 from agent.offline.language.relative import Mark, known_fields, marks, parts
 from agent.offline.language.roles import by_role
 from agent.offline.language.rows import Row
@@ -211,7 +211,8 @@ def understood(
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = as_meant(read, filled, left, plan)
     filled = sorted(apart(read, filled), key=lambda number: number.row.start)
-    refused = scope.refusals(read.found, things_said(read, mode, filled))
+    offered = places_said(read) if len(offers) > 1 else []
+    refused = scope.refusals(read.found, [*things_said(read, mode, filled), *offered])
     filled, machines = (filled, None) if plan and not read.of("instance") else of_those(read, filled)
     # 'Instead of 8 H100' counts none of them.
     meant = [number for number in filled if named_span(number)[0] not in refused.things]

@@ -49,6 +49,16 @@ def things_said(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> l
     return sorted(unique.values(), key=lambda thing: (thing.start, -thing.end))
 
 
+PLACES = ("first", "second", "third", "fourth")
+
+
+def places_said(read: Mentions) -> list[scope.Thing]:
+    """Places of what was offered: 'drop the second', 'not the first one'."""
+    return [
+        scope.Thing(at, read.found.does(at, place) or at + 1, "offer") for place in PLACES for at in read.does(place)
+    ]
+
+
 def number_names(filled: Sequence[Filled]) -> Set[tuple[str, int]]:
     """(The field, the token where its name stands) of each number that has one."""
     return {(number.field, number.name[0]) for number in filled if number.name}
