@@ -333,3 +333,11 @@ def test_an_api_is_set_beside_what_one_runs_oneself() -> None:
     (said,) = scoring.talk([asked])
     call = next(call for call in said.calls if call.name == "estimate_cost")
     assert (call.arguments["api_usd"], call.arguments["usd_per_device_hour"]) == (2.5, 3.0)
+
+
+@pytest.mark.parametrize("asked", ["how does this scale up to 4096", "how does it scale to 4096 gpus?"])
+def test_what_a_run_scales_to_are_devices(asked: str) -> None:
+    plan = {"model": "meta-llama/Llama-3.1-8B", "cluster": {"accelerator": "b200-sxm", "count": 512}}
+    told = reading(asked, plan | {"workload": {"kind": "training", "stage": "pretrain", "seq_len": 8192}})
+    assert (told.tool, told.own["field"], told.own["values"]) == ("sweep", "count", [None, 4096])
+    assert not [edit for edit in told.edits if edit.field == "seq_len"]

@@ -296,6 +296,10 @@ def several_values(page: Page) -> Iterator[tuple[str, list[Any]]]:
 def _scaled(page: Page) -> dict[str, Any]:
     """'How does it scale to 64 nodes?': the sizes that are named, from and to."""
     sizes = [number for number in page.filled if number.field in ("count", "nodes")]
+    if not sizes and "scaling" in page.read.asked("wish"):
+        # 'How does this scale up to 4096?' is asked of devices, whatever else that may be.
+        sizes = [number for number in page.filled if number.row.bare and number.name is None][:1]
+        page.taken |= {page.read.tokens[number.row.start].start for number in sizes}
     ends = [int(value) for one in sizes for value in one.values][:2]
     names = [sense.name for sense in page.read.senses() if sense.kind == "field" and sense.name in ALL_PATHS]
     before = page.topic.get("sweep") or {}
