@@ -341,3 +341,19 @@ def test_what_a_run_scales_to_are_devices(asked: str) -> None:
     told = reading(asked, plan | {"workload": {"kind": "training", "stage": "pretrain", "seq_len": 8192}})
     assert (told.tool, told.own["field"], told.own["values"]) == ("sweep", "count", [None, 4096])
     assert not [edit for edit in told.edits if edit.field == "seq_len"]
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        (
+            "MTBF per gpu ~40k hours, ckpt every 20 min",
+            {"device_hours_between_failures": 40000.0, "checkpoint_interval_minutes": 20.0},
+        ),
+        ("mtbf of the whole thing is 12 hours", {"interruptions_per_day": 2.0}),
+    ],
+)
+def test_time_between_failures_is_no_deadline(text: str, terms: dict[str, float]) -> None:
+    told = reading(f"llama 405b pretraining on 1024 h100, 3T tokens. {text}. how much do we lose to failures?")
+    assert terms.items() <= (told.pricing | told.own).items()
+    assert not [edit for edit in told.edits if edit.field == "deadline_h"]

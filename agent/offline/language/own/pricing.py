@@ -28,6 +28,8 @@ _OWNED = ("capex_usd_per_device", "usd_per_kwh", "pue", "years")
 _NEAR, _DEAR_USD = 5, 6.0
 # Reservations from so long on are those of three years.
 _LONG_TERM_S = 2 * 365 * DAY_S
+# From here on a mean time between failures is that of one device: a cluster of some fails more often.
+_OF_ONE_DEVICE_H = 2_000.0
 # Numbers of devices that are looked at.
 _MOST = 8
 _IN_WORDS = {"eur": "euros", "gbp": "pounds", "chf": "Swiss francs"}
@@ -58,7 +60,7 @@ def pricing_of(page: Page) -> dict[str, Any]:
             break
     for code, worth in page.worth.items():
         found["currency"] = f"{code.upper()}={worth:.6g}"
-    found |= _share_of_time(page)
+    found |= _share_of_time(page) | _failures(page)
     spoken = {*found, *(value.field for value in page.kept), *page.topic.get("pricing", {})}
     if not {*_OWNED, "price"} & spoken and not page.asks_money and not page.use_h:
         # 'GPU utilization is 35%' is no part of a price.
@@ -78,6 +80,16 @@ def pricing_of(page: Page) -> dict[str, Any]:
     if len(providers) > 1:
         found["providers"] = list(dict.fromkeys(providers))
     return found
+
+
+def _failures(page: Page) -> dict[str, float]:
+    """How often something fails, said as the time between: of one device where it is long, else of all together."""
+    for hours in page.values("mtbf_h")[-1:]:
+        if hours >= _OF_ONE_DEVICE_H:
+            return {"device_hours_between_failures": hours}
+        page.assumed.append(f"{hours:g} hours between failures taken as those of the whole run")
+        return {"interruptions_per_day": 24.0 / hours}
+    return {}
 
 
 def _are_ones_own(page: Page) -> bool:

@@ -45,7 +45,7 @@ _WHOLE = ("count", "per_node", "nodes", "tp", "pp", "cp", "ep", "etp", "dp", "vp
 
 
 # What is said of one field as another: each user's rate, text, a month's money, a speed to reckon with.
-AS_OTHERS = ("user_rate", "text_bytes", "usd_per_month", "assumed_mfu")
+AS_OTHERS = ("user_rate", "text_bytes", "usd_per_month", "assumed_mfu", "mtbf_h")
 
 
 def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
