@@ -195,9 +195,6 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
             continue
         if bare and (_is_out_of_place(found, row, one) or (labelled and _is_of_the_next(found, row, one))):
             continue
-        if one.end != row.start and _is_a_method(found, one):
-            # 'LoRA 32', but not 'we have 4, does LoRA help?'
-            continue
         distance = _distance(found, row, one)
         if bare and _is_weak(found, one):
             distance += _WEAK
@@ -209,12 +206,6 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
         if quantity.after and _behind(found, row, quantity.after):
             near[name] = min(near.get(name, (_NEVER, (row.start, row.end))), (0.1, (row.start, row.start)))
     return near
-
-
-def _is_a_method(found: Found, named: Named) -> bool:
-    """Whether the name of a field is the name of what is trained, too."""
-    values = (word.get("value") for word in found.words[named.start] if word.end == named.end)
-    return any(value is not None and value.name == "method" for value in values)
 
 
 def _is_of_the_next(found: Found, row: Row, named: Named) -> bool:

@@ -80,8 +80,9 @@ def _one_of(read: Mentions, start: int) -> str | None:
     """What 'add' is said of where no number stands: 'another box', 'a second one', 'a third card'."""
     for at in range(start, min(start + _NEAR + 1, len(read.tokens))):
         if at in read.named_tokens:
-            # 'Add TPU v5p'
-            return None
+            # 'Add a third 3090', but not 'add TPU v5p'
+            nth = read.tokens[at - 1].norm in ORDINALS or read.found.does(at - 1, "second", "third", "fourth")
+            return "devices" if nth and at in read.found.counted else None
         if unit := next((name for name in ("nodes", "devices") if read.found.has_unit(at, name)), None):
             return unit
         if at == start and read.tokens[at].norm in ORDINALS:

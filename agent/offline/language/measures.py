@@ -121,9 +121,16 @@ class Found:
                 continue
             said = max((word.end for word in words if _is_whole(word) or word.get("onto")), default=0)
             for word in words:
+                method = word.get("value")
+                if method and method.name == "method" and not self._is_number(word.end):
+                    # 'LoRA 32', but not 'we have 4, does LoRA help?'
+                    continue
                 # 'sequence parallel' names no sequence, 'more like 140M' nothing more.
                 named += [Named(sense.name, at, word.end) for sense in word.all("field") if word.end >= said]
         return named
+
+    def _is_number(self, at: int) -> bool:
+        return at < len(self.text) and self.text[at].kind == "number"
 
     @cached_property
     def behind_names(self) -> frozenset[int]:

@@ -229,7 +229,8 @@ class Mentions:
                 continue
             if (group in _OF_QUESTIONS and at in self.telling) or (at in self.data and group in _OF_PROSE):
                 continue
-            if name == "most" and self._than:
+            # The max of 'max_seq_length: 8192' asks for no limit.
+            if name == "most" and (self._than or at in self._labels):
                 continue
             # The host of 'host memory' is no verb, the kv of 'kv heads' no cache, 'save every 500 steps' no file.
             if place and (group in ("mode", "figure") or (name == "write" and self._names_a_field(at))):
@@ -257,10 +258,15 @@ class Mentions:
         return frozenset(at for row in self.rows for at in range(row.start + 1, row.end))
 
     @cached_property
+    def _labels(self) -> dict[int, int]:
+        """{Token: the token behind} of several words that name the field of the number right behind them."""
+        words = (word for row in self.rows for word in self.found.before(row.start) if word[1].all("field"))
+        return {start: word.end for start, word in words if word.end > start + 1}
+
+    @cached_property
     def _inside_labels(self) -> frozenset[int]:
-        """Tokens behind the first of words that name the field of the number right behind them."""
-        words = [word for row in self.rows for word in self.found.before(row.start) if word[1].all("field")]
-        return frozenset(at for start, word in words for at in range(start + 1, word.end))
+        """Tokens behind the first of such words."""
+        return frozenset(at for start, end in self._labels.items() for at in range(start + 1, end))
 
     def _names_a_field(self, at: int) -> bool:
         """Whether the longest words at a token name a field."""

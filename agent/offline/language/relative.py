@@ -149,8 +149,9 @@ def _worded(read: Mentions) -> Iterator[Mark]:
         end, factor = max((read.found.does(at, name) or 0, value) for name, value in FACTORS.items())
         counted = at + 1 < len(read.tokens) and read.tokens[at].kind == "number" and not _is_factor(read, at + 1)
         counted |= counts_copies(read.found, at + 1)
-        # 'And a third card?'
-        counted |= read.found.has_unit(end, "devices", "nodes") and read.tokens[end - 1].norm in ORDINALS
+        # 'And a third card?', 'a third 3090'
+        machine = read.found.has_unit(end, "devices", "nodes") or end in read.found.counted
+        counted |= machine and read.tokens[end - 1].norm in ORDINALS
         longest = read.found.words[at][0]
         if at < behind or counted or (longest.end > end and longest.get("stop")):
             # 'Double check that'

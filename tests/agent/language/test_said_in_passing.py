@@ -357,3 +357,17 @@ def test_time_between_failures_is_no_deadline(text: str, terms: dict[str, float]
     told = reading(f"llama 405b pretraining on 1024 h100, 3T tokens. {text}. how much do we lose to failures?")
     assert terms.items() <= (told.pricing | told.own).items()
     assert not [edit for edit in told.edits if edit.field == "deadline_h"]
+
+
+@pytest.mark.parametrize(
+    ("said", "count"), [("what if i add a third 3090", 3), ("add another 3090", 3), ("add a third card", 3)]
+)
+def test_one_more_of_a_card_by_its_place(said: str, count: int) -> None:
+    *_, last = scoring.talk(["glm 4.5 air q4_k_m, 2x3090, llama.cpp. tok/s?", said])
+    assert last.calls[0].arguments["count"] == count
+
+
+def test_a_setting_that_is_named_for_the_most_asks_for_no_limit() -> None:
+    *_, last = scoring.talk(["qwen3-8b qlora on a 4090, bs 2, seq 4096", "max_seq_length: 8192"])
+    assert "find_limit" not in [call.name for call in last.calls]
+    assert last.plan["workload"]["seq_len"] == 8192

@@ -219,7 +219,8 @@ def field_asked(page: Page) -> str | None:
     named = [*named, *((one.start, one.end, one.field) for one in heard.fields if one.field == "zero_stage")]
     best = [value for value in page.kept if value.field == "objective"]
     starts = {part.start for part in clauses(heard)}
-    ranked = best or {"best", "least"} & {*page.read.asked("focus")}
+    # What serves best is looked for among all deployments.
+    ranked = best or {"least", *(() if serves else ("best",))} & {*page.read.asked("focus")}
     for at, end, word in named if page.plan or has_model(page) else ():
         name = _OF_SERVING.get(word, word) if serves else word
         of_the_other = mode_of_field(name) not in (None, page.mode or TRAINING)
