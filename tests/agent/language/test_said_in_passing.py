@@ -359,9 +359,7 @@ def test_time_between_failures_is_no_deadline(text: str, terms: dict[str, float]
     assert not [edit for edit in told.edits if edit.field == "deadline_h"]
 
 
-@pytest.mark.parametrize(
-    ("said", "count"), [("what if i add a third 3090", 3), ("add another 3090", 3), ("add a third card", 3)]
-)
+@pytest.mark.parametrize(("said", "count"), [("what if i add a third 3090", 3), ("add a third card", 3)])
 def test_one_more_of_a_card_by_its_place(said: str, count: int) -> None:
     *_, last = scoring.talk(["glm 4.5 air q4_k_m, 2x3090, llama.cpp. tok/s?", said])
     assert last.calls[0].arguments["count"] == count
