@@ -77,9 +77,10 @@ def edits_left(page: Page, tool: str | None, edits: list[Edit], own: Mapping[str
     ]
     if tool in FREE:
         return []
-    if tool == "sweep" and own.get("values") == "all":
-        # What it is ranked by is asked of this question alone.
-        return [edit for edit in edits if edit.field not in ("objective", own["field"])]
+    match tool, own:
+        case "sweep", {"field": str(swept), "values": "all"}:
+            # What it is ranked by is asked of this question alone.
+            return [edit for edit in edits if edit.field not in ("objective", swept)]
     if tool in _WRITES:
         # A path is where they go.
         return [edit for edit in edits if not (edit.field == "model" and "/" in str(edit.value)[:2])]
