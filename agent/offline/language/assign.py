@@ -184,7 +184,7 @@ def is_beside_devices(found: Found, row: Row) -> bool:
 def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[float, tuple[int, int]]]:
     """{Field: (how far its nearest name stands, where)} of the fields that are named about a row."""
     near: dict[str, tuple[float, tuple[int, int]]] = {}
-    bare, labelled = row.bare, any(one.end == row.start for one in named)
+    bare, labelled = row.bare, any(name.end == row.start for name in named)
     if counts_copies(found, row.amounts[-1].number):
         return {name: (cost, (row.start, row.start)) for name, cost in _COPIES.items()}
     for one in named:
@@ -208,9 +208,9 @@ def _near(found: Found, row: Row, named: Sequence[Named]) -> dict[str, tuple[flo
     return near
 
 
-def _is_of_the_next(found: Found, row: Row, named: Named) -> bool:
+def _is_of_the_next(heard: Found, row: Row, named: Named) -> bool:
     """Whether a name right behind a number stands right before another one, which it names: 'seq 8192 bs 2'."""
-    return named.start == row.end and named.end < len(found.text) and found.text[named.end].kind == "number"
+    return named.start == row.end and named.end < len(heard.text) and heard.text[named.end].kind == "number"
 
 
 def _is_out_of_place(found: Found, row: Row, named: Named) -> bool:

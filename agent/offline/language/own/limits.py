@@ -216,7 +216,7 @@ def field_asked(page: Page) -> str | None:
     optimizer'. Not one of which a value is named beside it."""
     heard, serves = page.read.found, page.mode == SERVING
     named = page.read.asked_at("word_field")
-    named = [*named, *((one.start, one.end, one.field) for one in heard.fields if one.field == "zero_stage")]
+    named = [*named, *((name.start, name.end, name.field) for name in heard.fields if name.field == "zero_stage")]
     best = [value for value in page.kept if value.field == "objective"]
     starts = {part.start for part in clauses(heard)}
     # What serves best is looked for among all deployments.
@@ -228,10 +228,10 @@ def field_asked(page: Page) -> str | None:
         if of_the_other or any(value.field == name and not at <= value.start < end for value in page.kept):
             continue
         before = range(max(at - _NEAR, 0), at)
-        asks = ranked and any(heard.sense(one, "which") for one in before)
+        asks = ranked and any(heard.sense(step, "which") for step in before)
         # 'Fastest framework?', but not 'use the fastest framework'.
         alone = any(value.end == at and value.start in starts for value in best)
-        if asks or alone or any(heard.does(one, "compare", "tries") for one in before):
+        if asks or alone or any(heard.does(step, "compare", "tries") for step in before):
             return name
     return None
 
