@@ -99,7 +99,8 @@ def _data_parallel(numbers: _Numbers) -> int | None:
     findings, count = numbers.findings, numbers.value("cluster.count")
     sizes = [numbers.value(name) for name in _SIZES]
     dp: int | None = None
-    if count is not None and None not in sizes:
+    # A size of 0 is the plan's to refuse.
+    if count is not None and all(sizes):
         group = sizes[0] * sizes[1] * sizes[2]
         if count % group:
             findings.warn(f"cluster.count: {count} devices are not a multiple of tp x pp x cp = {group}")

@@ -133,3 +133,9 @@ def test_only_true_and_false_are_truth_values(tool: str, path: str, value: Any) 
     run = {} if tool == "describe_machine" else RUN
     with pytest.raises(PlanError, match=r"^(\w+\.)*\w+: .* is not one of|neither true nor false"):
         call(tool, {**run, **said})
+
+
+@pytest.mark.parametrize("size", ["tp", "pp", "cp"])
+def test_a_size_of_none_beside_a_file_divides_nothing(size: str) -> None:
+    answer = call("import_config", {"text": "model_name_or_path: gpt2", "accelerator": "h100", "count": 8, size: 0})
+    assert answer["plan"]["layout"][size] == 0
