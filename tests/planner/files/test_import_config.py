@@ -168,7 +168,7 @@ def test_what_a_person_must_do_about_a_checkpoint_is_told_with_the_model():
     own = call("describe_model", {"model": "moonshotai/Kimi-K2-Thinking"})["notes"]
     assert any("trust_remote_code" in note for note in own)
     assert any("not gated" in note for note in own)
-    unknown = call("describe_model", {"model": "OpenGVLab/InternVL3_5-8B"})["notes"]
+    unknown = call("describe_model", {"model": "stabilityai/stablelm-2-12b"})["notes"]
     assert any("gated is not known" in note for note in unknown)
 
 
