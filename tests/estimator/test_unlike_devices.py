@@ -160,7 +160,15 @@ def test_partly_held_models_generate_as_fast_as_measured(model: str, workload: d
         ({"workload.engine": "vllm", "workload.weight_dtype": "awq"}, "cluster.beside"),
         ({"workload.engine": "exllamav2", "workload.weight_dtype": "gptq"}, "workload.engine"),
         ({"cluster.beside": [PROCESSOR, PROCESSOR]}, "cluster.beside"),
-        ({"cluster.beside": None, "workload.host_experts": 3}, "workload.host_experts"),
+        (
+            {
+                "cluster.beside": None,
+                "workload.host_experts": 3,
+                "workload.engine": "vllm",
+                "workload.weight_dtype": "awq",
+            },
+            "workload.host_experts",
+        ),
     ],
 )
 def test_what_cannot_be_split_is_refused(changes: dict[str, Any], field: str) -> None:

@@ -466,7 +466,9 @@ def test_every_field_of_a_serving_plan_has_a_place():
             "input_len", "output_len", "output_spread", "concurrency", "request_rate", "requests", "prefix_hit",
             "scenario", "ttft_slo_ms", "tpot_slo_ms", "visual_tokens",
         },
-        "estimate alone": {"kind", "weight_bits", "acceptance", "images", "image_size", "video_frames"},
+        "estimate alone": {
+            "kind", "weight_bits", "acceptance", "images", "image_size", "video_frames", "slo_statistic",
+        },
     }  # fmt: skip
     assert set().union(*said.values()) == set(Inference.model_fields)
 
