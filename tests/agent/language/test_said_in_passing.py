@@ -369,3 +369,9 @@ def test_a_setting_that_is_named_for_the_most_asks_for_no_limit() -> None:
     *_, last = scoring.talk(["qwen3-8b qlora on a 4090, bs 2, seq 4096", "max_seq_length: 8192"])
     assert "find_limit" not in [call.name for call in last.calls]
     assert last.plan["workload"]["seq_len"] == 8192
+
+
+@pytest.mark.parametrize("refused", ["skip the last one", "not the cheapest, the second"])
+def test_a_refusal_that_is_not_placed_takes_nothing(refused: str) -> None:
+    *_, last = scoring.talk([_OF_THREE, refused])
+    assert [call.name for call in last.calls] == ["compare"]

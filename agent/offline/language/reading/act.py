@@ -75,6 +75,9 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
         place = _switched(page, bool(page.read.does("turn_on")))
     takes = page.read.does("take", "turn_on")
     named = _of_what_is_named(page, edits, bool(takes)) if place is None else None
+    if page.refused.unread and not takes:
+        # 'Skip the last one' takes none, whatever it refuses.
+        place = named = None
     which = place if named is None else named
     for at in takes[:1]:
         found.append(Reference("offer" if offers else "supposed", page.read.span(at, at + 1), which))
@@ -116,7 +119,9 @@ def ranked_one(page: Page) -> tuple[int, int, int] | None:
         leads = at > 0 and (tokens[at - 1].norm in page.read.found.lexicon.pointing or _is_of_one(page, at))
         ends = end == len(tokens) or tokens[end].kind == "sign" or page.read.found.sense(end, "number")
         ends = ends or page.read.found.does(end, "and", "and_then") or _is_what_differs(page, end)
-        if leads and ends and _BEST_BY.get(name) in best:
+        # 'Not the cheapest, the second'
+        refused = at > 1 and page.read.found.does(at - 2, "refuse_right") is not None
+        if leads and ends and not refused and _BEST_BY.get(name) in best:
             return best[_BEST_BY[name]], at, end
     return None
 

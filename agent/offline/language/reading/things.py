@@ -53,9 +53,12 @@ PLACES = ("first", "second", "third", "fourth")
 
 
 def places_said(read: Mentions) -> list[scope.Thing]:
-    """Places of what was offered: 'drop the second', 'not the first one'."""
+    """Places of what was offered, which a refusal before a comma is not of: 'drop the second', 'not the first one'."""
     return [
-        scope.Thing(at, read.found.does(at, place) or at + 1, "offer") for place in PLACES for at in read.does(place)
+        scope.Thing(at, read.found.does(at, place) or at + 1, "offer")
+        for place in PLACES
+        for at in read.does(place)
+        if not any(token.kind == "sign" for token in read.tokens[max(at - 2, 0) : at])
     ]
 
 
