@@ -75,7 +75,7 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
         place = _switched(page, bool(page.read.does("turn_on")))
     takes = page.read.does("take", "turn_on")
     named = _of_what_is_named(page, edits, bool(takes)) if place is None else None
-    if page.refused.unread and not takes:
+    if page.refused.unread and not (takes or page.read.does("turn_off")):
         # 'Skip the last one' takes none, whatever it refuses.
         place = named = None
     which = place if named is None else named
