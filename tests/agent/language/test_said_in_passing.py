@@ -268,6 +268,13 @@ def test_a_field_that_is_asked_about_is_told_over_all_its_values(
 
 
 @pytest.mark.parametrize(
+    "asked", ["cheapest server for llama 70b with 50 users", "which server is cheapest for llama 70b?"]
+)
+def test_a_server_is_a_machine_and_no_engine(asked: str) -> None:
+    assert reading(asked).tool != "sweep"
+
+
+@pytest.mark.parametrize(
     "asked", ["which is faster, torchtune or axolotl?", "use the fastest framework", "what zero stage is that?"]
 )
 def test_a_value_that_is_named_is_no_question_over_all(asked: str) -> None:
