@@ -190,6 +190,8 @@ FLAT_PATHS: dict[str, str] = _paths(_TRAINING)
 SERVING_PATHS: dict[str, str] = _paths(_SERVING)
 """Of the fields that tools for serving have."""
 ALL_PATHS: dict[str, str] = FLAT_PATHS | SERVING_PATHS
+FLAT_NAMES: dict[str, str] = {path: name for name, path in ALL_PATHS.items()}
+"""The flat name of each path."""
 ONLY_SERVING = frozenset(SERVING_PATHS) - frozenset(FLAT_PATHS)
 """Flat names of what a plan for training does not have; they are the names inside the workload too."""
 ONLY_TRAINING = frozenset(Training.model_fields) - frozenset(Inference.model_fields)

@@ -53,11 +53,10 @@ from agent.wire import thought
 from estimator.plan.schema import merge
 from pages.blocks import offered
 from planner.partial import DATA_SIZES, get, is_serving
-from planner.requests import ALL_PATHS
+from planner.requests import ALL_PATHS, FLAT_NAMES
 
 NAME = "offline"
 _MOST_PLANS = 20
-_FLAT = {path: name for name, path in ALL_PATHS.items()}
 _DEVICE_HOURS = "goal.budget_device_hours"
 _KEPT_WHEN_NEW = ("plans", "saved")
 _KEPT_WHEN_SWITCHED = ("plans", "nodes", "saved", "refused", "site")
@@ -343,7 +342,7 @@ def _assumed(
         brought = [path for path in offer if path in _OF_A_CLUSTER or (topic.get("found") and path not in _CLUSTER)]
         topic["taken"] = {path: offer[path] for path in brought}
         plan = merge(plan, offer)
-        what = label({_FLAT[path]: value for path, value in offer.items()})
+        what = label({FLAT_NAMES[path]: value for path, value in offer.items()})
         notes.append("the best that was found is taken" if topic.get("found") else f"{what} taken, as told before")
     return plan, notes
 

@@ -89,24 +89,25 @@ def _swept(result: Sweep) -> dict[str, Any]:
         return {}
     figures = {"time": "step_s", "memory": "high_bytes", "cost": "usd_per_million_tokens"}
     told = {name: [getattr(point, figure, None) for point in points] for name, figure in figures.items()}
-    known = {name: [value for value in values if value is not None] for name, values in told.items()}
-    best_by = {name: values.index(min(values)) for name, values in known.items() if len(values) == len(points)}
-    return {"offers": [dict(point.values) for point in points], "best": points.index(result.best), "best_by": best_by}
+    offers = [dict(point.values) for point in points]
+    return {"offers": offers, "best": points.index(result.best), "best_by": _least_of(told)}
 
 
 def _offers(result: RecommendedCluster | AutoConfigured) -> dict[str, Any]:
     """What recommended clusters give the plan when the next question takes one up; the first unless it says which."""
     if isinstance(result, RecommendedCluster):
         options = result.options[:_MOST_OFFERS]
-        return {"offers": [_offer(option, None) for option in options], "best": 0, "best_by": _best_by(options)}
+        told = {"time": [option.hours for option in options], "cost": [option.usd for option in options]}
+        return {"offers": [_offer(option, None) for option in options], "best": 0, "best_by": _least_of(told)}
     return {"offers": [_offer(result.option, result.plan)] if result.option else [], "best": 0}
 
 
-def _best_by(options: Sequence[ClusterOption]) -> dict[str, int]:
-    """Which of some clusters is the fastest and which the cheapest, as far as all of them tell."""
-    told = {"time": [option.hours for option in options], "cost": [option.usd for option in options]}
+def _least_of(told: Mapping[str, Sequence[float | None]]) -> dict[str, int]:
+    """Which of some choices has the least of each figure, as far as all of them tell it."""
     known = {name: [value for value in values if value is not None] for name, values in told.items()}
-    return {name: values.index(min(values)) for name, values in known.items() if values and len(values) == len(options)}
+    return {
+        name: values.index(min(values)) for name, values in known.items() if values and len(values) == len(told[name])
+    }
 
 
 def _offer(option: ClusterOption, plan: Mapping[str, Any] | None) -> dict[str, Any]:

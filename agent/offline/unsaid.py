@@ -18,9 +18,8 @@ from knowledge import figures
 from knowledge.jobs.serving import USUAL_CLIENTS
 from knowledge.models.catalogue import architecture
 from planner.partial import get, is_serving, knows_length
-from planner.requests import ALL_PATHS
+from planner.requests import ALL_PATHS, FLAT_NAMES
 
-_FLAT = {path: name for name, path in ALL_PATHS.items()}
 _DEVICE_HOURS = "goal.budget_device_hours"
 # Requests that engines run at once unless they are told otherwise (vLLM's max_num_seqs on most devices).
 _AT_ONCE = 256
@@ -157,7 +156,7 @@ def on_usual(
         return plan, []
     topic["usual"] = devices
     plan = merge(plan, devices)
-    on = label({_FLAT[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
+    on = label({FLAT_NAMES[path]: get(plan, path) for path in (DEVICE, COUNT) if get(plan, path)})
     if DEVICE not in devices:
         # What holds it, whatever it takes.
         fewest = usual(merge(plan, {COUNT: None, _DEVICE_HOURS: None, "workload.stage": "sft"}))

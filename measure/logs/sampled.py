@@ -32,14 +32,14 @@ _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:MiB|W|%|MHz|C)?\s*$")
 # Without a head: 0, 71234 MiB.
 _BARE = re.compile(r"\s*\d+,\s*\d+ MiB\s*$")
 # As rocm-smi prints where no CSV is asked for: GPU[0] : VRAM Total Used Memory (B): 162890137600.
-_OF_A_CARD = re.compile(r"GPU\[(\d+)\]\s*: *([^:\n]+?): *([^\n]*)$", re.MULTILINE)
+OF_A_CARD = re.compile(r"GPU\[(\d+)\]\s*: *([^:\n]+?): *([^\n]*)$", re.MULTILINE)
 _FIRST = 4_096
 
 
 def is_sampled(start: str) -> bool:
     """Whether a text begins as one of these does."""
     line = next((line for line in start[:_FIRST].splitlines() if line.strip()), "")
-    of_cards = any(name.lower() in _QUANTITIES for _, name, _ in _OF_A_CARD.findall(start[:_FIRST]))
+    of_cards = any(name.lower() in _QUANTITIES for _, name, _ in OF_A_CARD.findall(start[:_FIRST]))
     return of_cards or bool(_BARE.match(line)) or any(name in _QUANTITIES for name in _head(line))
 
 
@@ -86,7 +86,7 @@ def _head(line: str) -> list[str]:
 
 
 def _rows(text: str) -> Iterator[Mapping[str, str]]:
-    if cards := _OF_A_CARD.findall(text):
+    if cards := OF_A_CARD.findall(text):
         yield from _of_cards(cards[:_MOST_ROWS])
         return
     lines = [line for line in text.replace("\0", "").splitlines()[:_MOST_ROWS] if line.strip()]

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from agent.offline.language.lexicon import lexicon
+from measure.logs.sampled import OF_A_CARD
 
 # Of so many lines of steps, or of so many figures in one, a log is told from a line that somebody quotes.
 _FEWEST_LINES, _FEWEST_PAIRS = 2, 4
@@ -150,20 +151,19 @@ def _without_samples(text: str) -> tuple[str, list[str]]:
     return "\n".join(left).strip(), [f"{devices} x {name.removeprefix('NVIDIA ')}"]
 
 
-# What rocm-smi prints: GPU[0] : Card Series: AMD Instinct MI300X. Its tables stand between lines of =.
-_OF_A_CARD = re.compile(r"GPU\[(\d+)\]\s*: *([^:\n]+?): *(.*)")
+# Tables of rocm-smi stand between lines of =.
 _OF_ROCM = re.compile(r"=+ ROCm System Management Interface =+\n.*?(?:=+ End of ROCm SMI Log =+|$)", re.DOTALL)
 _CARD = re.compile(r"^(\d+) {2,}\S", re.MULTILINE)
 
 
 def _without_cards(text: str) -> tuple[str, list[str]]:
     """(The text without what rocm-smi printed, how many cards that is of, and their name or the memory of one)."""
-    cells = _OF_A_CARD.findall(text)
+    cells = OF_A_CARD.findall(text)
     report = _OF_ROCM.search(text)
     if not (cells or report):
         return text, []
     text = text.replace(report[0], "") if report else text
-    text = "\n".join(line for line in text.split("\n") if not _OF_A_CARD.match(line.strip())).strip()
+    text = "\n".join(line for line in text.split("\n") if not OF_A_CARD.match(line.strip())).strip()
     devices = {device for device, _, _ in cells} or set(_CARD.findall(report[0] if report else ""))
     said = {name.lower(): value.strip() for _, name, value in cells}
     if name := said.get("card series") or said.get("card model"):

@@ -217,11 +217,13 @@ def field_asked(page: Page) -> str | None:
     heard, serves = page.read.found, page.mode == SERVING
     named = page.read.asked_at("word_field")
     named = [*named, *((name.start, name.end, name.field) for name in heard.fields if name.field == "zero_stage")]
+    if not named or not (page.plan or has_model(page)):
+        return None
     best = [value for value in page.kept if value.field == "objective"]
     starts = {part.start for part in clauses(heard)}
     # What serves best is looked for among all deployments.
     ranked = best or {"least", *(() if serves else ("best",))} & {*page.read.asked("focus")}
-    for at, end, word in named if page.plan or has_model(page) else ():
+    for at, end, word in named:
         name = _OF_SERVING.get(word, word) if serves else word
         of_the_other = mode_of_field(name) not in (None, page.mode or TRAINING)
         # The full recompute of 'recompute mode' is none that is named.

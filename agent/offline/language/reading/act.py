@@ -159,7 +159,7 @@ def _picked(page: Page) -> int | None:
     """Which of several is meant: 'the second', 'take the 3rd', 'what does the second one cost?'; of 'first', which
     goes before much else, only where nothing else is said, or it is of what was offered."""
     heard, read = page.read.found, page.read
-    if any(thing.start in page.refused.things for thing in places_said(read)):
+    if any(thing.start in page.refused.things for _, thing in places_said(read)):
         # 'Drop the second' takes none.
         return None
     for place in called(read.tokens).values():
@@ -168,7 +168,7 @@ def _picked(page: Page) -> int | None:
     # 'A third more'
     marked = {at for mark in page.marks for at in range(mark.start, mark.end)}
     for place, name in enumerate(PLACES):
-        for at in sorted({*read.does(name)} - marked - {*page.refused.things}):
+        for at in sorted({*read.does(name)} - marked):
             end = heard.does(at, name) or at + 1
             others = [index for index in range(len(read.tokens)) if not at <= index < end]
             alone = all(_is_aside(page, index) for index in others)

@@ -13,12 +13,12 @@ from agent.offline.language.lexicon import lexicon
 from agent.offline.language.mentions import SERVING
 from agent.offline.language.names import Name
 from agent.offline.language.reading.page import Page
-from agent.offline.language.reading.things import PLACES, places_said
+from agent.offline.language.reading.things import places_said
 from agent.offline.usual import card_of
 from estimator.errors import PlanError
 from knowledge.machines.catalogue import USABLE_SHARE_APPLE, find_accelerator
 from planner.partial import get
-from planner.requests import ALL_PATHS
+from planner.requests import FLAT_NAMES
 
 # How far behind a device those of another place may be counted.
 _NEAR = 4
@@ -76,14 +76,15 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
 
 def _of_refused_places(page: Page) -> Iterator[tuple[int, list[Edit]]]:
     """What only the one of several that is refused by its place would bring: 'drop the second'."""
-    fields = {path: name for name, path in ALL_PATHS.items()}
-    for thing in places_said(page.read) if len(page.offers) > 1 else ():
-        place = PLACES.index(next(name for name in PLACES if page.read.found.does(thing.start, name)))
+    for place, thing in places_said(page.read) if len(page.offers) > 1 else ():
         if thing.start in page.refused.things and place < len(page.offers):
             others = [offer for index, offer in enumerate(page.offers) if index != place]
             span, brought = page.read.span(thing.start, thing.end), page.offers[place].items()
             own = [(path, value) for path, value in brought if all(offer.get(path) != value for offer in others)]
-            yield thing.start, [Edit(fields[path], "refuse", value, span) for path, value in own if path in fields]
+            yield (
+                thing.start,
+                [Edit(FLAT_NAMES[path], "refuse", value, span) for path, value in own if path in FLAT_NAMES],
+            )
 
 
 def _of_refused_makers(page: Page) -> Iterator[tuple[int, list[Edit]]]:

@@ -211,7 +211,7 @@ def understood(
         filled, left = by_role(read, filled, left, mode, topic.get("recent"), bool(plan))
     filled, left = as_meant(read, filled, left, plan)
     filled = sorted(apart(read, filled), key=lambda number: number.row.start)
-    offered = places_said(read) if len(offers) > 1 else []
+    offered = [thing for _, thing in places_said(read)] if len(offers) > 1 else []
     refused = scope.refusals(read.found, [*things_said(read, mode, filled), *offered])
     filled, machines = (filled, None) if plan and not read.of("instance") else of_those(read, filled)
     # 'Instead of 8 H100' counts none of them.

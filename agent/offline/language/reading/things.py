@@ -52,12 +52,13 @@ def things_said(read: Mentions, mode: str | None, filled: Sequence[Filled]) -> l
 PLACES = ("first", "second", "third", "fourth")
 
 
-def places_said(read: Mentions) -> list[scope.Thing]:
-    """Places of what was offered, which a refusal before a comma is not of: 'drop the second', 'not the first one'."""
+def places_said(read: Mentions) -> list[tuple[int, scope.Thing]]:
+    """(Which, its words) of the places of what was offered, which a refusal before a comma is not of: 'drop the
+    second', 'not the first one'."""
     return [
-        scope.Thing(at, read.found.does(at, place) or at + 1, "offer")
-        for place in PLACES
-        for at in read.does(place)
+        (place, scope.Thing(at, read.found.does(at, name) or at + 1, "offer"))
+        for place, name in enumerate(PLACES)
+        for at in read.does(name)
         if not any(token.kind == "sign" for token in read.tokens[max(at - 2, 0) : at])
     ]
 
