@@ -17,7 +17,7 @@ from estimator.units import GIB
 from knowledge.machines.catalogue import accelerators, aliases, find_accelerator
 from knowledge.machines.counted import find_devices
 from knowledge.models.catalogue import find_model
-from knowledge.models.known import models
+from knowledge.models.known import ModelFacts, models
 from knowledge.own.files import ROW_KINDS, stamp
 from knowledge.prices.book import prices
 
@@ -109,7 +109,7 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         return find_devices(name).count
 
     def of_size(parameters: float) -> list[str]:
-        near = [row for row in models() if row.parameters and abs(row.parameters / parameters - 1) < 0.1]
+        near = [row for row in models() if is_of_size(row, parameters)]
         return [row.id for row in sorted(near, key=lambda row: (row.released or "", row.id), reverse=True)]
 
     def memory_gb(id: str) -> float | None:
@@ -139,6 +139,22 @@ def _known(_: tuple[Any, ...]) -> Catalogue:
         memory_gb=memory_gb,
         makers=tuple(dict.fromkeys(row.vendor for row in accelerators())),
     )
+
+
+# How far a size that people say may be from the one that a maker publishes: 1T is Kimi-K2's 1.04T, too.
+_CALLED, _TRILLION, _NEAR = 0.005, 0.05, 0.1
+
+
+def called_by_size(row: ModelFacts, parameters: float) -> bool:
+    """Whether a model is called by a size, in its name or by its maker: Llama-3.2-1B has 1.24B."""
+    told = abs((row.published_parameters or 0) / parameters - 1) <= (_TRILLION if parameters >= 1e12 else _CALLED)
+    return told or f"{parameters / 1e9:g}b" in row.id.lower().split("-")
+
+
+def is_of_size(row: ModelFacts, parameters: float) -> bool:
+    """Whether a model may be meant by its size alone."""
+    near = bool(row.parameters) and abs((row.parameters or 0) / parameters - 1) < _NEAR
+    return near or called_by_size(row, parameters)
 
 
 _LEAST_LETTERS, _LEAST_MIXED = 8, 4

@@ -302,11 +302,12 @@ def _again(
     if before == "compare" and (exchanged := _exchanged(reading, kept)):
         return before, exchanged
     # 'And at 256 clients' behind a comparison is asked of all that was compared.
-    compares = before == "compare" and reading.act == "change" and reading.tool in _CHAIN and not reading.focus
+    changes = reading.act in ("change", "recall")
+    compares = before == "compare" and changes and reading.tool in _CHAIN and not reading.focus
     asked = not compares and (reading.tool or intents)
     if before is None or asked or not (reading.edits or reading.pricing or reading.own):
         return None
-    if _ends(reading, before, kept) or (topic.get("once") and reading.act == "change"):
+    if _ends(reading, before, kept) or (topic.get("once") and changes):
         return None
     return before, {**kept, **_own(before, reading, plan, (), tools)}
 

@@ -9,6 +9,7 @@ from agent.offline.answers.outcomes import last_answered, result_of
 from agent.wire import Outcome
 from estimator.plan.schema import merge
 from knowledge.machines.catalogue import find_accelerator
+from knowledge.models.catalogue import find_model
 from planner.clusters.results import AutoConfigured, ClusterOption, RecommendedCluster
 from planner.compare.scenarios import Comparison
 from planner.compare.sweep import Sweep
@@ -79,7 +80,39 @@ def _compared(result: Comparison, own: Mapping[str, Any]) -> dict[str, Any]:
     names = [name for name in result.best.values() if name]
     places = {row.name: place for place, row in enumerate(rows)}
     best_by = {figure: places[name] for figure, name in result.best.items() if name in places}
-    return {"offers": offers, "best": places.get(next(iter(names), ""), 0), "best_by": best_by}
+    return {"offers": offers, "best": places.get(next(iter(names), ""), 0), "best_by": best_by | _by_size(offers)}
+
+
+def _by_size(offers: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Which of what was compared is the smallest and which the largest: by what the models hold, else by the memory of
+    the devices, else by the only number that they differ in."""
+    for size in (_held, _memory, _number):
+        told = [size(offer) for offer in offers]
+        sizes = [each for each in told if each is not None]
+        if len(sizes) == len(offers) and len({*sizes}) > 1:
+            return {"smaller": sizes.index(min(sizes)), "larger": sizes.index(max(sizes))}
+    return {}
+
+
+def _held(offer: Mapping[str, Any]) -> float | None:
+    """How many parameters an option's model has."""
+    match offer:
+        case {"model": str(name)}:
+            return float(find_model(name).value.parameters)
+    return None
+
+
+def _memory(offer: Mapping[str, Any]) -> float | None:
+    """How much memory an option's devices have, in bytes (of one device where no number is told)."""
+    match {"cluster.count": 1, **offer}:
+        case {"cluster.accelerator": str(name), "cluster.count": int(count)}:
+            return find_accelerator(name).value.memory_bytes * count
+    return None
+
+
+def _number(offer: Mapping[str, Any]) -> float | None:
+    (value, *more) = offer.values() or (None,)
+    return float(value) if not more and isinstance(value, int | float) else None
 
 
 def _swept(result: Sweep) -> dict[str, Any]:

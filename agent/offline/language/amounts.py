@@ -26,6 +26,7 @@ from agent.offline.language.measures import (
     units_at,
 )
 from agent.offline.language.rates import in_device_hours, is_set_apart, with_rate
+from agent.offline.language.tokens import Glyphs
 
 # What stands between a number and the name of what it counts.
 _BEFORE_NAMES = ("x", "×", "*", "-", "of", "the", "的", "の", "'", '"', "“", "„")
@@ -455,6 +456,12 @@ def _is_compared(heard: Found, amount: Amount) -> bool:
     return False
 
 
+def _is_stuck_to_what_follows(text: Sequence[Glyphs], between: range) -> bool:
+    """Whether a word apart from what is before it is written in one with the number behind: 'r16 a32'."""
+    last = text[between.stop - 1]
+    return last.kind == "word" and text[between.start].space and not text[between.stop].space
+
+
 def _joint(heard: Found, between: range) -> str:
     text = [heard.text[at].norm for at in between]
     if len(text) > 4:
@@ -468,7 +475,7 @@ def _joint(heard: Found, between: range) -> str:
     plain = "".join(text)
     if plain in ("->", "→", "=>", "-->"):
         return "->"
-    if plain in heard.lexicon.ranging:
+    if plain in heard.lexicon.ranging and not _is_stuck_to_what_follows(heard.text, between):
         return "to"
     if text and all(
         one in (",", "/", "、", ";", "|", "then") or _is_joint(heard, between, at) for at, one in enumerate(text)

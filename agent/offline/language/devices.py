@@ -150,6 +150,24 @@ def devices(
     return found
 
 
+def machines_of_each(
+    read: Mentions, named: Sequence[Devices], filled: Sequence[Filled]
+) -> tuple[list[Devices], list[Filled]]:
+    """(Each of several devices with the machines of it that are counted right before it, the rest of the numbers): '8
+    H100 or 4 nodes of A100'."""
+    if len(named) < 2:
+        return list(named), list(filled)
+    before = {number.row.end: number for number in single(filled, "nodes")}
+    used: list[Filled] = []
+    for index, each in enumerate(named):
+        of = each.name.start - 1
+        number = before.get(of) if of > 0 and read.tokens[of].norm in _OF else None
+        if number and not (each.count or each.nodes):
+            named = [*named[:index], replace(each, nodes=_whole(number.values[0])), *named[index + 1 :]]
+            used.append(number)
+    return list(named), [number for number in filled if number not in used]
+
+
 def of_an_article(read: Mentions, name: Name) -> int | None:
     """One, of 'a 4090', 'a used 3090' and 'an L4'."""
     start = next((at for at in range(max(name.start - 2, 0), name.start) if _makes(read, at, name.start)), name.start)

@@ -55,9 +55,12 @@ def machines_added(page: Page) -> list[Edit]:
         machines = next((row for row in rows if row.start < unit < row.end and row is not each), None)
         page.left = [row for row in page.left if row not in (each, machines)]
         page.filled = [one for one in page.filled if one.row not in (each, machines)]
-        number = each.amounts[-1].value * (machines.amounts[-1].value if machines else 1)
+        # 'Two more nodes of 4' counts them, too.
+        told = [mark for mark in page.marks if mark.start <= each.start and unit < mark.end + _NEAR]
+        counted = [mark.amount.value for mark in told if mark.amount and mark.end <= each.start]
+        number = each.amounts[-1].value * next(iter(counted), machines.amounts[-1].value if machines else 1)
         sign = 1 if page.read.found.does(at, "plus") else -1
-        page.marks = [mark for mark in page.marks if not (mark.start <= each.start and unit < mark.end + _NEAR)]
+        page.marks = [mark for mark in page.marks if mark not in told]
         page.added = True
         return [Edit("count", "plus", sign * int(number), page.read.span(unit, each.end))]
     return []

@@ -7,7 +7,7 @@ and what is joined to that by 'or', 'and' and commas; it ends with the clause, o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agent.offline.language.asking import is_asked
@@ -108,7 +108,23 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
         elif right and not (_of_a_verdict(found, end) or _asks_why(found, at)):
             unread.append((at, end))
         at = end
-    return Refusals(refused, frozenset(words), tuple(unread), frozenset(against))
+    return _switched(found, things, Refusals(refused, frozenset(words), tuple(unread), frozenset(against)))
+
+
+def _switched(heard: Found, things: Sequence[Thing], refusals: Refusals) -> Refusals:
+    """The refusals where a setting that is named before is switched: 'checkpointing is off, turn it on'."""
+    for at in range(len(heard.text)):
+        on, off = heard.does(at, "turn_on"), heard.does(at, "turn_off")
+        before = [thing.start for thing in things if thing.end <= at and thing.key.startswith("value:")]
+        if before and off:
+            words = refusals.words | {*range(at, off)}
+            unread = tuple(span for span in refusals.unread if span[0] != at)
+            refusals = replace(
+                refusals, things={**refusals.things, before[-1]: heard.text[at].norm}, words=words, unread=unread
+            )
+        elif before and on:
+            refusals = replace(refusals, things={at: word for at, word in refusals.things.items() if at != before[-1]})
+    return refusals
 
 
 def _refuses_left(heard: Found, at: int) -> int | None:

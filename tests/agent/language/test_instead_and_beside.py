@@ -105,3 +105,46 @@ def test_what_is_added_stands_beside_what_was_compared(words: str) -> None:
     *_, turn = talk([f"{RUN.replace('8 h100, ', '')}: 8 h200 or 8 mi300x?", words])
     (call,) = turn.calls
     assert call.arguments["over"]["accelerator"] == ["h200-sxm", "mi300x", "b200-sxm"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "smaller", "larger"),
+    [
+        ("lora of llama 8b or 70b on 8 h100", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B"),
+        ("qlora 8b on one a100 80gb or a 3090", "rtx-3090", "a100-sxm-80gb"),
+        ("compare 16 h100 and 8 h100 for llama 8b pretraining", 8, 16),
+    ],
+)
+def test_one_of_two_is_called_by_its_size(asked: str, smaller: Any, larger: Any) -> None:
+    for words, value in (("the smaller one", smaller), ("take the bigger one, 2 epochs", larger)):
+        *_, turn = talk([asked, words])
+        taken = (turn.plan["model"], get(turn.plan, "cluster.accelerator"), get(turn.plan, "cluster.count"))
+        assert value in taken
+        assert "compare" not in [call.name for call in turn.calls]
+
+
+@pytest.mark.parametrize("words", ["prompts are more like 4k", "prompts of 4k", "4k in rather"])
+def test_a_change_of_what_is_shared_is_of_all_that_was_compared(words: str) -> None:
+    *_, turn = talk(["compare llama 70b on 4 h100 and 4 h200, 50 users", words])
+    (call,) = turn.calls
+    assert (call.name, call.arguments["input_len"]) == ("compare", 4096)
+    assert call.arguments["over"]["accelerator"] == ["h100-sxm", "h200-sxm"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("checkpointing is off, turn it on", "recompute", "full"),
+        ("offload was disabled, enable it", "offload", "optimizer"),
+        ("packing is on, switch it off", "packing", False),
+    ],
+)
+def test_what_is_switched_is_as_the_last_word_has_it(words: str, field: str, value: Any) -> None:
+    reading = read(words, known(), PLAN, {})
+    assert ({edit.field: edit.value for edit in reading.edits}, reading.lost) == ({field: value}, [])
+
+
+@pytest.mark.parametrize("words", ["q8 vs q6 vs q4 of qwen3-14b on my 4090", "q4, q8 or q6: qwen3-14b on a 3090"])
+def test_formats_of_files_are_compared_as_such(words: str) -> None:
+    told = {edit.value for option in read(words, known(), {}, {}).options for edit in option}
+    assert told == {"q8_0", "q6_k", "q4_k_m"}

@@ -48,6 +48,7 @@ def _set(text: str, plan: dict[str, Any] | None = None) -> dict[str, Any]:
         ("finetune llama 8b on my mails, about 4 million words, 2x 3090", {"dataset_tokens": 5333200}),
         ("serve 8b on an l4 for 20 users with answers of 300 words", {"output_len": 400}),
         ("what if i put the 2nd 3090 in", {"accelerator": "rtx-3090", "count": 2}),
+        ("lora llama 8b, r16 a32, on a 4090", {"lora_rank": 16, "accelerator": "rtx-4090"}),
     ],
 )
 def test_what_a_number_counts(text: str, said: dict[str, Any]) -> None:

@@ -164,7 +164,9 @@ def _is_counted(text: Sequence[Glyphs], at: int) -> bool:
     if any(word.end == at and word.get("number") for word in lexicon().at(text, step)):
         # 'Due 5090'
         return True
-    return text[step].kind == "number" and text[step].norm.isdigit() and len(text[step].norm) < 4
+    # The 16 of 'r16' counts nothing.
+    alone = step == 0 or text[step].space or text[step - 1].kind != "word"
+    return alone and text[step].kind == "number" and text[step].norm.isdigit() and len(text[step].norm) < 4
 
 
 def _begins_a_list(text: Sequence[Glyphs], at: int) -> bool:

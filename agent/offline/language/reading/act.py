@@ -114,28 +114,37 @@ _OFF = (None, False, 0, "none")
 def ranked_one(page: Page) -> tuple[int, int, int] | None:
     """(Which of what was compared is called by what it is better at, token, token behind): 'take the faster one'."""
     best, tokens = page.topic.get("best_by") or {}, page.read.tokens
-    called = [*page.read.asked_at("focus"), *_objectives(page)]
+    called = [*page.read.asked_at("focus"), *_objectives(page), *_sized(page)]
     for at, end, name in called if page.offers and best else ():
         leads = at > 0 and (tokens[at - 1].norm in page.read.found.lexicon.pointing or _is_of_one(page, at))
         ends = end == len(tokens) or tokens[end].kind == "sign" or page.read.found.sense(end, "number")
         ends = ends or page.read.found.does(end, "and", "and_then") or _is_what_differs(page, end)
         # 'Not the cheapest, the second'
         refused = at > 1 and page.read.found.does(at - 2, "refuse_right") is not None
-        if leads and ends and not refused and _BEST_BY.get(name) in best:
-            return best[_BEST_BY[name]], at, end
+        if leads and ends and not refused and (figure := _BEST_BY.get(name, name)) in best:
+            return best[figure], at, end
     return None
 
 
 def _is_what_differs(page: Page, at: int) -> bool:
-    """Whether a token names the field that what was offered differs in: 'use the fastest framework'."""
-    named = [name for start, _, name in page.read.asked_at("word_field") if start == at]
-    return any(ALL_PATHS.get(name) in page.offers[0] for name in named)
+    """Whether a token names what was offered differs in: 'use the fastest framework', 'the smaller card'."""
+    named = [name for kind in ("word_field", "goal") for start, _, name in page.read.asked_at(kind) if start == at]
+    named += ["accelerator"] if page.read.found.has_unit(at, "devices", "nodes") else []
+    return any(ALL_PATHS.get(name) in offer for name in named for offer in page.offers[:1])
 
 
 def _is_of_one(page: Page, at: int) -> bool:
     """Whether 'the one that' or 'the one with the' stands before a token."""
     near = [token.norm for token in page.read.tokens[max(at - 4, 0) : at]]
     return "one" in near and bool({"that", "which", "with"} & {*near})
+
+
+def _sized(page: Page) -> list[tuple[int, int, str]]:
+    """'The smaller one', 'the bigger model': of two, the one that is so."""
+    heard = page.read.found
+    sizes = ((at, heard.sense(at, name), name) for at in range(len(heard.text)) for name in ("smaller", "larger"))
+    told = [(at, sense[1], name) for at, sense, name in sizes if sense]
+    return [size for size in told if heard.sense(size[1], "number") or _is_what_differs(page, size[1])]
 
 
 def _objectives(page: Page) -> list[tuple[int, int, str]]:

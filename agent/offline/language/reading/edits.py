@@ -11,6 +11,7 @@ from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language import scope
 from agent.offline.language.assign import Filled
+from agent.offline.language.machines_changed import machines_added
 from agent.offline.language.measures import TIMES
 from agent.offline.language.names.known import looked_up
 from agent.offline.language.own.files import settings
@@ -381,7 +382,7 @@ def _side_by_side(said: Sequence[tuple[int, list[Edit]]]) -> list[list[Edit]]:
 
 def _said(page: Page) -> list[tuple[int, list[Edit]]]:
     """[(token, edits)] of each thing that was said, in the order of the text."""
-    pieces: list[tuple[int, list[Edit]]] = []
+    pieces: list[tuple[int, list[Edit]]] = [(0, [edit]) for edit in machines_added(page)]
     pieces += of_models(page)
     pieces += [*of_devices(page), *of_hosts(page)]
     pieces += of_values(page)

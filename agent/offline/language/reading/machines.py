@@ -45,24 +45,11 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             page.needs.append(Need("cluster.accelerator", f"{name.problem}{nearest}. Which is it?"))
             continue
         edits = [Edit("accelerator", "set", id, span, note)]
-        if one.count == 1 and _is_beside_another(page, one, id) and not _is_counted(page, one):
-            # 'For an H100 that is slow', of the 16 that were counted.
-            one = replace(one, count=None)
-        if _is_one_node(page, one, id):
-            one = replace(one, nodes=1)
-        edits += _counted(page, _as_many(page, one), id, span)
-        if name.instance:
-            edits.append(Edit("provider", "set", name.instance.provider, span))
-        racks = next((other for other in page.filled if other.field == "racks"), None)
-        each = page.catalogue.per_rack(id)
-        if racks and each and not one.count:
-            said = page.read.span(racks.row.start, racks.row.end)
-            edits.append(Edit("count", "set", int(racks.values[0]) * each, said))
-        if one.nodes and not one.count:
-            edits.append(Edit("nodes", "set", one.nodes, span))
-        if one.per_node:
-            edits.append(Edit("per_node", "set", one.per_node, span))
-        pieces.append((name.start, edits + _less_memory(page, name, id)))
+        if more := _more_of_it(page, one, id):
+            edits.append(more)
+        else:
+            edits += [*_numbers_of(page, one, id, span), *_less_memory(page, name, id)]
+        pieces.append((name.start, edits))
     if not (page.devices or page.read.of("accelerator") or get(page.plan, "cluster.accelerator")):
         pieces += of_memory(page)
         if not pieces and "mine" in page.read.asked("whose"):
@@ -72,6 +59,28 @@ def of_devices(page: Page) -> list[tuple[int, list[Edit]]]:
             span = page.read.span(name.start, name.end)
             pieces.append((name.start, [Edit("accelerator", "refuse", name.id or name.text, span)]))
     return [*pieces, *_of_refused_makers(page), *_of_refused_places(page)]
+
+
+def _numbers_of(page: Page, device: Devices, id: str, span: tuple[int, int]) -> list[Edit]:
+    """How many of a device there are, in which machines, and of whom."""
+    if device.count == 1 and _is_beside_another(page, device, id) and not _is_counted(page, device):
+        # 'For an H100 that is slow', of the 16 that were counted.
+        device = replace(device, count=None)
+    if _is_one_node(page, device, id):
+        device = replace(device, nodes=1)
+    edits = _counted(page, _as_many(page, device), id, span)
+    if device.name.instance:
+        edits.append(Edit("provider", "set", device.name.instance.provider, span))
+    racks = next((other for other in page.filled if other.field == "racks"), None)
+    each = page.catalogue.per_rack(id)
+    if racks and each and not device.count:
+        said = page.read.span(racks.row.start, racks.row.end)
+        edits.append(Edit("count", "set", int(racks.values[0]) * each, said))
+    if device.nodes and not device.count:
+        edits.append(Edit("nodes", "set", device.nodes, span))
+    if device.per_node:
+        edits.append(Edit("per_node", "set", device.per_node, span))
+    return edits
 
 
 def _of_refused_places(page: Page) -> Iterator[tuple[int, list[Edit]]]:
@@ -200,6 +209,22 @@ def _counted(page: Page, device: Devices, id: str, span: tuple[int, int]) -> lis
     if devices := _of_machine(page, name, id):
         return [Edit("count", "set", devices, span, f"{name.text} taken as {devices} devices")]
     return []
+
+
+def _more_of_it(page: Page, device: Devices, id: str) -> Edit | None:
+    """What is added to the plan's own devices, or taken from them: 'add another 3090', '2 more H100 nodes'."""
+    if page.added or id != get(page.plan, "cluster.accelerator") or not get(page.plan, "cluster.count"):
+        return None
+    name = device.name
+    limits = {at for start, end, _ in page.read.limits for at in range(start, end)}
+    near = set(range(max(name.start - _NEAR, 0), name.start)) - limits
+    signs = [sign for sign in ("plus", "minus") if near & {*page.read.does(sign)}]
+    if len(signs) != 1 or page.read.does("or"):
+        return None
+    machines = device.nodes or any(page.read.found.has_unit(at, "nodes") for at in {*near, name.end})
+    field = "nodes" if machines and not device.count else "count"
+    many = (device.nodes if field == "nodes" else device.count) or 1
+    return Edit(field, "plus", many if signs == ["plus"] else -many, page.read.span(name.start, name.end))
 
 
 def _elsewhere(page: Page, name: Name) -> int | None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agent.offline.catalogue import called_by_size
 from agent.offline.form import Edit, Need
 from agent.offline.language.asking import sentences
 from agent.offline.language.lexicon import lexicon
@@ -17,7 +18,7 @@ from agent.offline.language.reading.alone import OFFERS
 from agent.offline.language.reading.page import Page
 from agent.offline.language.rows import Row
 from knowledge.models.catalogue import find_model
-from knowledge.models.known import BASE_MARKS, ModelFacts, chat_checkpoint
+from knowledge.models.known import BASE_MARKS, ModelFacts, chat_checkpoint, checkpoints
 from planner.partial import get
 
 # Models before that are named where they are meant.
@@ -150,15 +151,17 @@ def _meant_instead(page: Page, unknown: Name) -> str | None:
 
 
 def _usual_model(options: Sequence[str]) -> str:
-    """Of models that share a name the newest of the plainest: what an expert takes where nothing else is said."""
-    rows = [find_model(option).value for option in options]
-    plain = _plain(rows)
-    rank = {row.id: (row.released or "", -index) for index, row in enumerate(plain)}
-    for makers in (_MAKERS[:1], _MAKERS):
-        same = [row for row in plain if row.id.startswith(makers) and (row.released or "") >= _NEW]
-        if same:
-            return max(same, key=lambda row: rank.get(row.id, ("", 0))).id
-    return max(plain, key=lambda row: rank.get(row.id, ("", 0))).id
+    """Of models that share a name or a size the one that an expert takes where nothing else is said: of the plainest
+    those that most others were made of, of these the newest of the usual makers."""
+    plain = _plain([find_model(option).value for option in options])
+    copies = Counter(row.shares for row in checkpoints())
+    most = max(copies[row.id] for row in plain)
+    known = [row for row in plain if 2 * copies[row.id] >= most]
+    usual = next(
+        (same for makers in (_MAKERS[:1], _MAKERS) if (same := [row for row in known if row.id.startswith(makers)])),
+        known,
+    )
+    return max(usual, key=lambda row: row.released or "").id
 
 
 def _newest(ids: Sequence[str]) -> list[str]:
@@ -202,7 +205,8 @@ def _of_size(page: Page, named: Sequence[str]) -> list[tuple[int, list[Edit]]]:
         near = page.catalogue.models_of_size(size) if size > 0 else []
         near = _of_version(page, one.row, near)
         # 'A dense 30B' is of that kind before it is called so.
-        near = _of_kind(page, near, size) or [id for id in near if f"{size / 1e9:g}b" in id.lower()] or near
+        named_so = [id for id in near if called_by_size(find_model(id).value, size)]
+        near = _of_kind(page, near, size) or named_so or near
         span = page.read.span(one.row.start, one.row.end)
         model = str(page.plan.get("model") or "")
         if one.name is None and not named and _counts_tokens(page, model, size, near):

@@ -11,7 +11,6 @@ from agent.offline.form import BESIDE, Edit, Need
 from agent.offline.language.assign import Filled, value_of
 from agent.offline.language.calendar import Window
 from agent.offline.language.lexicon import lexicon
-from agent.offline.language.machines_changed import machines_added
 from agent.offline.language.measures import DAY_S
 from agent.offline.language.mentions import Mentions, mode_of_field
 from agent.offline.language.reading.currencies import NEAR_DOLLARS, in_dollars
@@ -50,7 +49,7 @@ AS_OTHERS = ("user_rate", "text_bytes", "usd_per_month", "assumed_mfu", "mtbf_h"
 
 def of_numbers(page: Page) -> list[tuple[int, list[Edit]]]:
     counted = any(device.count or device.nodes for device in page.devices)
-    edits = [(0, [edit]) for edit in machines_added(page)]
+    edits: list[tuple[int, list[Edit]]] = []
     in_dollars(page)
     busy = _busy(page)
     changed = differences(page, page.filled)

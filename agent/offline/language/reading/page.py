@@ -13,7 +13,7 @@ from agent.offline.form import Edit, Need
 from agent.offline.language import scope
 from agent.offline.language.assign import Filled, assigned
 from agent.offline.language.calendar import Window, busy_hours, deadline, iso_tokens, window
-from agent.offline.language.devices import Devices, Pair, apart, devices, of_those, pairs
+from agent.offline.language.devices import Devices, Pair, apart, devices, machines_of_each, of_those, pairs
 from agent.offline.language.features.mode import Context
 from agent.offline.language.labelled import all_of_them, called
 from agent.offline.language.mentions import SERVING, TRAINING, Mentions, Value, mentions
@@ -217,6 +217,7 @@ def understood(
     # 'Instead of 8 H100' counts none of them.
     meant = [number for number in filled if named_span(number)[0] not in refused.things]
     named = devices(read, meant, made, frozenset(refused.things), machines)
+    named, filled = machines_of_each(read, named, filled)
     named, left = of_each(read, named, left)
     bought = paid_once(read, left)
     filled += bought

@@ -46,7 +46,8 @@ def of_values(page: Page) -> list[tuple[int, list[Edit]]]:
     taken = {at for number in page.filled for amount in number.row.amounts for at in range(amount.start, amount.end)}
     numbered = number_names(page.filled)
     counted = {number.field for number in page.filled}
-    for one in page.read.values:
+    # Of two values that the same words may say the more particular one is meant: 'q8' is the file's format.
+    for one in {(value.start, value.field): value for value in page.read.values}.values():
         known = one.field in ALL_PATHS or one.field in BESIDE
         inside = one.field not in COUNTING and taken.intersection(range(one.start, one.end))
         if not (known and page.fits(one)) or inside:
