@@ -98,7 +98,7 @@ def _held(offer: Mapping[str, Any]) -> float | None:
     """How many parameters an option's model has."""
     match offer:
         case {"model": str(name)}:
-            return float(find_model(name).value.parameters)
+            return find_model(name).value.parameters
     return None
 
 
