@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from typing import Any
 
@@ -40,8 +41,6 @@ from knowledge.models.weight_formats import plan_format, weight_format
 from knowledge.speculation import usual_acceptance
 
 _PLAIN_DEFAULTS = {
-    "input_len": "a common length of prompts",
-    "output_len": "a common length of answers",
     "engine": "a common engine",
     "weight_dtype": "weights as most models are published",
     "scenario": "clients that wait for answers",
@@ -281,9 +280,9 @@ def _filled(
             architecture.id, workload.speculative_tokens, workload.draft_method
         )
         assumed.append(Assumption("workload.acceptance", changes["acceptance"], why))
-    for name, why in _PLAIN_DEFAULTS.items():
-        if name not in stated:
-            assumed.append(Assumption(f"workload.{name}", getattr(workload, name), why))
+    lengths = _lengths(workload, architecture)
+    changes |= {row.field.removeprefix("workload."): row.value for row in lengths}
+    assumed += [*lengths, *_plain(workload, stated)]
     open_load = workload.concurrency is None and workload.request_rate is None
     limited = workload.ttft_slo_ms is not None or workload.tpot_slo_ms is not None
     if open_load and limited and workload.scenario in ("server", "interactive"):
@@ -303,6 +302,26 @@ def _filled(
         changes["concurrency"] = clients
         assumed.append(Assumption("workload.concurrency", clients, why))
     return changes, assumed
+
+
+def _plain(workload: Inference, stated: Set[str]) -> list[Assumption]:
+    rows = [Assumption(f"workload.{name}", getattr(workload, name), why) for name, why in _PLAIN_DEFAULTS.items()]
+    return [row for row in rows if row.field.removeprefix("workload.") not in stated]
+
+
+def _lengths(workload: Inference, architecture: Architecture) -> list[Assumption]:
+    """Lengths of prompts and answers where they are not said, in tokens: common ones, or what a short context takes."""
+    stated = workload.model_fields_set
+    room = workload.max_context or architecture.context
+    usual = {"input_len": "a common length of prompts", "output_len": "a common length of answers"}
+    rows = [Assumption(f"workload.{name}", getattr(workload, name), why) for name, why in usual.items()]
+    rows = [row for row in rows if row.field.removeprefix("workload.") not in stated]
+    left = (room or 0) - sum(getattr(workload, name) for name in usual if name in stated)
+    asked = sum(row.value for row in rows)
+    if not room or asked <= left or left < len(rows):
+        return rows
+    why = f"as much as the context of {room:,} tokens takes"
+    return [replace(row, value=max(1, int(left * row.value / asked)), why=why) for row in rows]
 
 
 def _with_context(plan: Plan, runs: Engine, architecture: Architecture) -> tuple[Plan, list[Assumption]]:

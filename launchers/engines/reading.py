@@ -106,7 +106,7 @@ def read_load(keys: Keys, findings: Findings) -> None:
 
 
 def one_unless_given(findings: Findings) -> None:
-    for field in ("layout.tp", "layout.pp", "layout.dp"):
+    for field in ("layout.tp", "layout.pp", "layout.dp", "layout.ep"):
         findings.default(field, 1, "one unless given")
 
 

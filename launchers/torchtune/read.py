@@ -76,8 +76,10 @@ def read(keys: Keys, findings: Findings, recipe: Item | None = None) -> None:
         fused = str(loss.value).rpartition(".")[2] in ("CEWithChunkedOutputLoss", "LinearCrossEntropyLoss")
         if plain or fused:
             findings.put("workload.fused_loss", fused, loss)
-        else:
+        elif str(loss.value).startswith(("torch.", "torchtune.")):
             findings.leave(loss, "is no loss of language modelling")
+        else:
+            findings.block("workload.fused_loss", loss, "is a loss of one's own, and may hold what no Plan has")
     checkpoints = keys.take("enable_activation_checkpointing")
     if checkpoints is not None and (on := as_truth(checkpoints.value)) is not None:
         findings.recomputes.append((on, checkpoints))

@@ -28,11 +28,16 @@ from launchers.shell.options import options, plain
 from launchers.shell.scripts import UNKNOWN, Word
 from launchers.shell.setting import Program, ScriptSetting
 from launchers.trl import read as trl
+from launchers.unsloth.own_parts import (
+    LIBRARIES,
+    STAGES,
+    made_elsewhere,
+    of_one_stage,
+    of_own_class,
+    stage_of,
+    untrained,
+)
 
-# The script of TRL that a configuration or a trainer is of.
-_STAGES = {"SFT": "sft", "DPO": "dpo", "KTO": "kto", "ORPO": "orpo", "Reward": "reward", "GRPO": "grpo", "CPO": "cpo"}
-# What classes' names begin with that are TRL's and the Trainer's on other makers' devices, and the libraries of these.
-_LIBRARIES = {"Gaudi": "optimum-habana", "Neuron": "optimum-neuron"}
 _ADAPTERS = {"r": "lora_r", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dropout", "use_dora": "use_dora",
              "target_modules": "lora_target_modules", "modules_to_save": "lora_modules_to_save"}  # fmt: skip
 _PACKED = {
@@ -42,23 +47,12 @@ _PACKED = {
     },
     "GPTQConfig": {"bits": trl.GPTQ},
 }  # fmt: skip
-# What makes a model, or gives back the one that it is given.
-_MAKERS = (
-    r"(^|\.)(from_\w+|get_peft_model|prepare_model_\w+|\w+For[A-Z]\w+|PeftModel\w*|to|cuda|half|bfloat16|float|train|eval|"
-    r"compile|merge_and_unload|resize_token_embeddings|apply_\w+|prepare|DataParallel|\w*DistributedDataParallel)$"
-)
 # Adapters that are loaded to be trained on (peft_model.py PeftModel.from_pretrained).
 _LOADED = "adapters that are loaded"
-# Models of transformers with heads of other tasks.
-_HEADS = r"For(SequenceClassification|TokenClassification|QuestionAnswering|MaskedLM|MultipleChoice)\."
-# Configurations of transformers that pack weights in other ways than bitsandbytes and GPTQ.
-_PACKED_OTHERWISE = (
-    r"(Quanto|Hqq|TorchAo|Aqlm|Awq|Eetq|FbgemmFp8|CompressedTensors|Vptq|Higgs|BitNet|FPQuant|FineGrainedFP8)\w*Config"
-)
 # A trainer's model that the source does not load.
 _MADE_ELSEWHERE = "the trainer's model"
 _ROWS_OF_A_DEVICE = "per_device_train_batch_size"
-_TRAINERS = {"Trainer", "Seq2SeqTrainer", "UnslothTrainer", *(f"{name}Trainer" for name in _STAGES)}
+_TRAINERS = {"Trainer", "Seq2SeqTrainer", "UnslothTrainer", *(f"{name}Trainer" for name in STAGES)}
 # Trainers of one's own that are one of TRL's by their names, and add to its loss alone.
 _OWN_TRAINERS = r"(SFT|Reward)Trainer$"
 # The arguments of a parser as a mapping.
@@ -70,7 +64,6 @@ _PLAIN_ARGUMENTS = "TrainingArguments"
 # What makes dataclasses of the Trainer's arguments of a command or a config (transformers, TRL, alignment-handbook).
 _PARSERS = r"(Hf|H4|Trl)(Argument)?Parser"
 # Packages whose trainers are these.
-_OF_MODELS = r"(transformers|unsloth|peft|trl|optimum|modelscope|liger_kernel|auto_gptq|gptqmodel|awq)\b"
 _OF_TRAINERS = r"(trl|transformers|unsloth|optimum|swift|ray)\b"
 # Devices that a source lets itself see.
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -93,9 +86,9 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     loop = gather_loop(keys, calls, findings)
     _one_process(keys, findings)
     _recomputed(keys, calls, stage)
-    _of_own_class(tree, calls, name, findings)
-    _made_elsewhere(tree, calls, name, findings)
-    _of_one_stage(calls, name, findings)
+    of_own_class(tree, calls, name, findings)
+    made_elsewhere(tree, calls, name, findings)
+    of_one_stage(calls, name, findings)
     _unknown_spread(keys, findings)
     trains = {name.rpartition(".")[2] for name, _, _ in calls}
     plain_arguments = keys.take(_PLAIN_ARGUMENTS) is not None
@@ -105,7 +98,7 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
         if "gradient_checkpointing" not in keys and _takes_the_trainers(tree):
             keys.put("gradient_checkpointing", False)
     is_commanded = is_commanded and bool(trains & _TRAINERS) and not invocation.options
-    _untrained(name, calls, stage, findings)
+    untrained(name, calls, stage, findings)
     if _ROWS_OF_A_DEVICE not in keys and stage is None and not unsloth and loop is None and not is_commanded:
         return read_loop(keys, names, calls, findings)
     if is_commanded and _ROWS_OF_A_DEVICE not in keys:
@@ -153,70 +146,6 @@ def _of_others(tree: ast.Module) -> set[str]:
         for part in node.names
         if part.name in _TRAINERS
     }
-
-
-def _made_elsewhere(tree: ast.Module, calls: list[Call], file: str, findings: Findings) -> None:
-    """A trainer's model that something makes which the source has not and no library is, may be packed or adapted."""
-    functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    trained = [
-        word.value.id
-        for name, node, _ in calls
-        if re.search(r"Trainer$", name)
-        for word in node.keywords
-        if word.arg == "model" and isinstance(word.value, ast.Name)
-    ]
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
-            continue
-        if not any(isinstance(target, ast.Name) and target.id in trained for target in node.targets):
-            continue
-        maker = called(node.value)
-        if not re.search(_MAKERS, maker) and maker.rpartition(".")[2] not in functions | {trained[0]}:
-            item = Item(file, maker, None, node.lineno)
-            findings.block(
-                "workload.method", item, "makes the trainer's model in another file, and may adapt or pack it: --method"
-            )
-
-
-def _of_one_stage(calls: list[Call], file: str, findings: Findings) -> None:
-    """A source that trains in several stages is no one run."""
-    stages = {stage: node.lineno for name, node, _ in calls if (stage := _stage_of(name.rpartition(".")[2], "Trainer"))}
-    if len(stages) > 1:
-        item = Item(file, " and ".join(stages), None, max(stages.values()))
-        findings.block(
-            "workload.stage", item, "are stages that it trains in, one after the other: give the one that is meant"
-        )
-
-
-def _of_own_class(tree: ast.Module, calls: list[Call], file: str, findings: Findings) -> None:
-    """A model of a class that the source imports from files of its own, or has itself, is one of its own."""
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.level or not re.match(_OF_MODELS, node.module or "")):
-            own |= {part.asname or part.name for part in node.names}
-    for name, node, _ in calls:
-        owner, _, made = name.rpartition(".")
-        if made.startswith("from_") and owner in own and re.search(r"ForCausalLM$", owner):
-            findings.block(
-                "model", Item(file, name, None, node.lineno), "is a class of one's own, whose model is not known"
-            )
-
-
-def _untrained(file: str, calls: list[Call], stage: str | None, findings: Findings) -> None:
-    """A source that makes a trainer and only evaluates, and one that trains a head which no stage of a Plan has."""
-    names = {name: node for name, node, _ in calls}
-    evaluates = next((name for name in names if re.search(r"(?i)trainer\.(evaluate|predict)$", name)), None)
-    if evaluates is not None and not any(re.search(r"(?<!model)\.(train|fit)$", name) for name in names):
-        item = Item(file, evaluates, None, names[evaluates].lineno)
-        findings.block("workload", item, "is all that is done: nothing is trained")
-    packed = next((name for name in names if re.fullmatch(_PACKED_OTHERWISE, name.rpartition(".")[2])), None)
-    if packed is not None:
-        item = Item(file, packed, None, names[packed].lineno)
-        findings.block("workload.method", item, "packs weights in a way that no method of a Plan has")
-    head = next((name for name in names if re.search(_HEADS, name)), None)
-    if head is not None and stage != "reward":
-        item = Item(file, head, None, names[head].lineno)
-        findings.block("workload.stage", item, "loads a model with another head than that of a language model")
 
 
 def _adapters(keys: Keys, findings: Findings, adapted: bool, is_told: bool) -> None:
@@ -351,12 +280,12 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
             if "model_name_or_path" in keys:
                 continue
             _loaded(keys, arguments, node, unsloth and name.startswith("Fast"))
-        elif _stage_of(last, "Config") or last.endswith("TrainingArguments"):
+        elif stage_of(last, "Config") or last.endswith("TrainingArguments"):
             _configured(keys, arguments, node, last)
-            configured, stage = True, stage or _stage_of(last, "Config")
-        elif _stage_of(last, "Trainer") or last in _TRAINERS or re.search(_OWN_TRAINERS, last):
+            configured, stage = True, stage or stage_of(last, "Config")
+        elif stage_of(last, "Trainer") or last in _TRAINERS or re.search(_OWN_TRAINERS, last):
             own = re.search(_OWN_TRAINERS, last)
-            stage = stage or _stage_of(own[0] if own else last, "Trainer")
+            stage = stage or stage_of(own[0] if own else last, "Trainer")
             _trained(keys, arguments, node, names)
             trained = node.lineno if "args" in arguments else trained
         configured = configured or name.endswith(("Parser", "parse_args"))
@@ -396,24 +325,13 @@ def _trained(keys: Keys, arguments: dict[str, Any], node: ast.Call, names: Mappi
         keys.put(_VISIBLE, visible.count(",") + 1, node.lineno)
 
 
-def _plain(name: str) -> str:
-    """The name of a class as it is without a maker's word before it."""
-    maker = next((word for word in _LIBRARIES if name.startswith(word)), "")
-    return name.removeprefix(maker)
-
-
-def _stage_of(name: str, ending: str) -> str | None:
-    """The script of TRL that a configuration or a trainer is of."""
-    return _STAGES.get(_plain(name).removesuffix(ending)) if name.endswith(ending) else None
-
-
 def _settled(
     calls: list[tuple[str, ast.Call, Mapping[str, Any]]], keys: Keys, findings: Findings, text: str
 ) -> str | None:
     """What brings TRL and the Trainer to other makers' devices, whose own arguments are taken."""
     names = {name.rpartition(".")[2] for name, _, _ in calls}
     trains = tuple(name for name in names if name.endswith(("Config", "Trainer", "TrainingArguments")))
-    library = next((library for word, library in _LIBRARIES.items() if any(n.startswith(word) for n in trains)), None)
+    library = next((library for word, library in LIBRARIES.items() if any(n.startswith(word) for n in trains)), None)
     if library == "optimum-habana":
         habana.settle(keys, findings)
     elif library == "optimum-neuron":

@@ -16,6 +16,11 @@ if TYPE_CHECKING:  # has the readers of all programs behind it
     from planner.files.importing import ImportedConfig
 
 _SHOWN = 12
+_LOAD = {
+    "workload.input_len": "prompts of {} tokens",
+    "workload.output_len": "answers of {} tokens",
+    "workload.concurrency": "{} at once",
+}
 # As launchers.reading says of keys that the estimate does not need.
 _NEUTRAL = "affects neither memory nor time"
 
@@ -52,8 +57,15 @@ def verdict(result: ImportedConfig) -> Headline:
         return Headline(f"Not known: give {_listed([row.field for row in result.missing])}.")
     if result.refused:
         return Headline(f"It will not run: {result.refused}.", False)
-    words = f": {_memory(result)} per device" if result.per_device_bytes is not None else ""
+    words = f": {_memory(result)} per device{_assumed_load(result)}" if result.per_device_bytes is not None else ""
     return Headline(f"{'It fits' if result.fits else 'It does not fit'}{words}.", bool(result.fits))
+
+
+def _assumed_load(result: ImportedConfig) -> str:
+    """What the estimate has a server answer, as far as no file says it."""
+    values = {row.field: figures.plain(row.value) for row in result.assumptions}
+    load = [words.format(values[field]) for field, words in _LOAD.items() if field in values]
+    return f", assuming {', '.join(load)}" if load else ""
 
 
 def _memory(result: ImportedConfig) -> str:

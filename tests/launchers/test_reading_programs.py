@@ -490,3 +490,46 @@ def test_what_is_asked_says_what_hangs_on_it() -> None:
     server = "llama-server -m Llama-3.3-70B-Instruct-Q4_K_M.gguf -c 8192 -ngl 60"
     home = {"cluster.accelerator": "rtx-3090", "cluster.count": 2}
     assert [row.field for row in imported({"serve.sh": server}, home).missing] == ["cluster.beside"]
+
+
+@pytest.mark.parametrize(
+    ("start", "experts"),
+    [
+        ("vllm serve {} --tensor-parallel-size 4", 1),
+        ("vllm serve {} --tensor-parallel-size 4 --enable-expert-parallel", 4),
+        ("python -m sglang.launch_server --model-path {} --tp 4", 1),
+        ("python -m sglang.launch_server --model-path {} --tp 4 --moe-a2a-backend deepep", 4),
+    ],
+)
+def test_experts_are_spread_where_the_server_is_told_to(start: str, experts: int) -> None:
+    result = imported({"serve.sh": start.format("Qwen/Qwen3-30B-A3B")}, {"cluster.accelerator": "h100-sxm"})
+    assert result.complete_plan is not None
+    assert result.complete_plan["layout"]["ep"] == experts
+
+
+@pytest.mark.parametrize("room", [2, 100, 1024, 1280, 32768])
+def test_requests_that_nobody_said_fit_the_context(room: int) -> None:
+    script = f"vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len {room}"
+    plan = imported({"serve.sh": script}, {"cluster.accelerator": "h100-sxm"}).complete_plan
+    assert plan is not None
+    load = plan["workload"]
+    assert load["input_len"] + load["output_len"] <= room
+    assert min(load["input_len"], load["output_len"]) >= 1
+    assert room < 1280 or (load["input_len"], load["output_len"]) == (1024, 256)
+
+
+def test_a_loss_of_ones_own_has_no_verdict() -> None:
+    config = """\
+model: {_component_: torchtune.models.llama3_1.llama3_1_8b}
+tokenizer: {_component_: torchtune.models.llama3.llama3_tokenizer, max_seq_len: 512}
+checkpointer: {_component_: torchtune.training.FullModelHFCheckpointer, checkpoint_dir: /tmp/Meta-Llama-3.1-8B}
+batch_size: 2
+epochs: 1
+gradient_accumulation_steps: 1
+loss: {_component_: LOSS}
+"""
+    ours = {"cluster.accelerator": "h100-sxm", "cluster.count": 8}
+    own = imported({"run.yaml": config.replace("LOSS", "first_loss.FIRSTLoss")}, ours)
+    plain = imported({"run.yaml": config.replace("LOSS", "torch.nn.CrossEntropyLoss")}, ours)
+    assert [row.field for row in own.missing] == ["workload.fused_loss"]
+    assert not plain.missing

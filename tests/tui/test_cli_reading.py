@@ -50,6 +50,16 @@ def test_it_does_not_fit(folder: Path, capsys: Capture) -> None:
     assert result["plan"]["cluster"] == {"accelerator": "rtx-4090", "count": 2}
 
 
+def test_a_load_that_nobody_said_stands_in_the_first_line(folder: Path, capsys: Capture) -> None:
+    (folder / "serve.sh").write_text("vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 8192\n")
+    words = ["check", str(folder / "serve.sh"), "--accelerator", "h100-sxm"]
+    assert main(words) == 0
+    first = " ".join(capsys.readouterr().out.split("\n\n")[0].split())
+    assert first.endswith("assuming prompts of 1,024 tokens, answers of 256 tokens, 32 at once.")
+    assert main([*words, "--set", "input_len=512", "--set", "output_len=64", "--set", "concurrency=8"]) == 0
+    assert "assuming" not in capsys.readouterr().out.split("\n\n")[0]
+
+
 def test_too_little_is_known(folder: Path, capsys: Capture) -> None:
     assert main(["check", str(folder / "sft.yaml")]) == 2
     shown = capsys.readouterr().out

@@ -41,6 +41,11 @@ def read(keys: Keys, findings: Findings, model: Item | None = None) -> None:
             if (item := keys.take(name)) is not None:
                 findings.leave(item, "of each copy or of all together, which depends on the version")
     take_options(keys, findings, "sglang")
+    if table("engines/words")["exchanges"].get(str(keys.look("moe_a2a_backend"))) == "all_to_all":
+        # server_args.py sets ep_size to tp_size, which counts all lanes.
+        findings.default(
+            "layout.ep", (findings.values.get("layout.tp") or 1) * count, "experts on all devices of a stage"
+        )
     one_unless_given(findings)
     take_weights(keys, findings, "sglang")
     findings.number("workload.memory_share", keys.take("mem_fraction_static"))
