@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Container
 
 from launchers.python.loops import Call
 from launchers.python.values import called
@@ -39,6 +40,16 @@ def plain_name(name: str) -> str:
 def stage_of(name: str, ending: str) -> str | None:
     """The script of TRL that a configuration or a trainer is of."""
     return STAGES.get(plain_name(name).removesuffix(ending)) if name.endswith(ending) else None
+
+
+def unused(tree: ast.Module, makers: Container[str]) -> bool:
+    """Whether what `makers` make is put into names, and the source reads none of these."""
+    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)]
+    made = [node for node in assigned if called(node.value).rpartition(".")[2] in makers]  # type: ignore[arg-type]
+    names = {target.id for node in made for target in node.targets if isinstance(target, ast.Name)}
+    calls = sum(isinstance(node, ast.Call) and called(node).rpartition(".")[2] in makers for node in ast.walk(tree))
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return bool(names) and len(made) == calls and not names & read
 
 
 def made_elsewhere(tree: ast.Module, calls: list[Call], file: str, findings: Findings) -> None:

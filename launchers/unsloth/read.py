@@ -36,6 +36,7 @@ from launchers.unsloth.own_parts import (
     of_own_class,
     stage_of,
     untrained,
+    unused,
 )
 
 _ADAPTERS = {"r": "lora_r", "lora_alpha": "lora_alpha", "lora_dropout": "lora_dropout", "use_dora": "use_dora",
@@ -52,6 +53,8 @@ _LOADED = "adapters that are loaded"
 # A trainer's model that the source does not load.
 _MADE_ELSEWHERE = "the trainer's model"
 _ROWS_OF_A_DEVICE = "per_device_train_batch_size"
+# What decides memory or time of the Trainer's arguments, and a class of one's own may have another default of.
+_OF_THE_TRAINER = (_ROWS_OF_A_DEVICE, "gradient_accumulation_steps", "gradient_checkpointing", "optim", "bf16", "fp16")
 _TRAINERS = {"Trainer", "Seq2SeqTrainer", "UnslothTrainer", *(f"{name}Trainer" for name in STAGES)}
 # Trainers of one's own that are one of TRL's by their names, and add to its loss alone.
 _OWN_TRAINERS = r"(SFT|Reward)Trainer$"
@@ -83,9 +86,12 @@ def read_python(name: str, text: str, findings: Findings, invocation: Invocation
     keys = Keys(name)
     unsloth = any(name.startswith(("FastLanguageModel.", "FastModel.", "FastVisionModel.")) for name, _, _ in calls)
     adapted, stage = _gather(keys, calls, unsloth)
+    if unused(tree, _PACKED):
+        for word in {word for words in _PACKED.values() for word in words.values()} & keys.items.keys():
+            findings.leave(keys.items.pop(word), "is of a configuration that nothing takes")
     loop = gather_loop(keys, calls, findings)
     _one_process(keys, findings)
-    _recomputed(keys, calls, stage)
+    _prepared(keys, calls, stage, findings)
     of_own_class(tree, calls, name, findings)
     made_elsewhere(tree, calls, name, findings)
     of_one_stage(calls, name, findings)
@@ -175,6 +181,10 @@ def _parsed_arguments(keys: Keys, names: Mapping[str, Any], invocation: Invocati
         # Of what the source makes of an argument on the way nothing may be known.
         if key not in keys or is_unknown(keys.look(key)):
             keys.put(key, value)
+    for word in _OF_THE_TRAINER:
+        # A class of the Trainer's arguments has defaults of its own.
+        if word not in keys and (value := names.get(f".{word}")) is not None and not is_unknown(value):
+            keys.put(word, value)
     known = [word for word in trl.LENGTHS if word in keys and not is_unknown(keys.look(word))]
     for word in trl.LENGTHS:
         if known and word in keys and is_unknown(keys.look(word)):
@@ -359,15 +369,20 @@ def _one_process(keys: Keys, findings: Findings) -> None:
             findings.default(field, 1, f"{findings.alone.origin}: {why}")
 
 
-def _recomputed(keys: Keys, calls: list[Call], stage: str | None) -> None:
-    """Calls that have activations computed again, whatever the trainer's arguments say, which are off by themselves."""
+def _prepared(keys: Keys, calls: list[Call], stage: str | None, findings: Findings) -> None:
+    """Calls that have activations computed again, whatever the trainer's arguments say, which are off by themselves,
+    and that hold in fp32 what is not packed (peft utils/other.py prepare_model_for_kbit_training)."""
+    packed = any(is_set(keys.items.get(word)) for word in ("load_in_4bit", "load_in_8bit"))
     for name, node, names in calls:
         packs = name.endswith("prepare_model_for_kbit_training")
         switch = dict(arguments_of(node, names)).get("use_gradient_checkpointing")
         if name.endswith("gradient_checkpointing_enable") or (packs and switch is not False):
             keys.put("gradient_checkpointing", True, node.lineno)
+        if packs and not packed and trl.GPTQ not in keys:
+            findings.put(
+                "workload.weights", "fp32", Item(keys.file, "prepare_model_for_kbit_training", None, node.lineno)
+            )
     # TRL before 0.7 has it done for packed weights by itself.
-    packed = any(is_set(keys.items.get(word)) for word in ("load_in_4bit", "load_in_8bit"))
     if _PLAIN_ARGUMENTS in keys and "gradient_checkpointing" not in keys and not (stage and packed):
         keys.put("gradient_checkpointing", False)
 

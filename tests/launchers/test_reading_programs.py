@@ -533,3 +533,51 @@ loss: {_component_: LOSS}
     plain = imported({"run.yaml": config.replace("LOSS", "torch.nn.CrossEntropyLoss")}, ours)
     assert [row.field for row in own.missing] == ["workload.fused_loss"]
     assert not plain.missing
+
+
+PREPARED = """
+from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig, Trainer, TrainingArguments
+packed = BitsAndBytesConfig(load_in_4bit=True)
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf", quantization_config=packed)
+model = get_peft_model(prepare_model_for_kbit_training(model), LoraConfig(r=8))
+rows = data.map(lambda row: tokenizer(row["text"], truncation=True, max_length=128))
+Trainer(model=model, args=TrainingArguments(per_device_train_batch_size=4, bf16=True), train_dataset=rows)
+"""
+
+
+def test_a_configuration_that_nothing_takes_packs_nothing() -> None:
+    packed = read({"train.py": PREPARED}).plan["workload"]
+    plain = read({"train.py": PREPARED.replace(", quantization_config=packed", "")}).plan["workload"]
+    assert (packed["method"], packed.get("weights")) == ("qlora", None)
+    # What prepares a model for packed weights holds all others in fp32.
+    assert (plain["method"], plain["weights"]) == ("lora", "fp32")
+
+
+PARSED = """
+from dataclasses import dataclass, field
+import transformers
+
+@dataclass
+class Arguments(transformers.TrainingArguments):
+    optim: str = field(default="paged_adamw_32bit")
+    gradient_accumulation_steps: int = field(default=4)
+    model_max_length: int = field(default=512)
+
+(arguments,) = transformers.HfArgumentParser(Arguments).parse_args_into_dataclasses()
+model = transformers.AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf")
+transformers.Trainer(model=model, args=arguments).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "optimizer", "accumulation"),
+    [("", "paged_adamw", 4), (" --optim adamw_torch --gradient_accumulation_steps 2", "adamw", 2)],
+)
+def test_ones_own_class_of_arguments_has_its_own_defaults(said: str, optimizer: str, accumulation: int) -> None:
+    run = f"torchrun --nproc_per_node 2 train.py --per_device_train_batch_size 1 --bf16 True{said}"
+    plan = imported(
+        {"run.sh": run, "train.py": PARSED}, {"cluster.accelerator": "h100-sxm", "layout.zero_stage": 0}
+    ).plan
+    assert plan["workload"]["optimizer"] == optimizer
+    assert plan["workload"]["global_batch"] == 2 * accumulation
