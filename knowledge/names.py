@@ -214,6 +214,16 @@ class NameCatalogue:
         held = (form.words | form.numbers | entry.attributes for entry, forms in self.forms for form in forms)
         return frozenset(token for tokens in held for token in tokens)
 
+    @cached_property
+    def _attributes(self) -> frozenset[str]:
+        return frozenset(token for entry in self.entries.values() for token in entry.attributes)
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        """Every word of a name, or that stands beside one."""
+        words = {word for _, forms in self.forms for form in forms for word in form.words}
+        return frozenset(words | {word for word in self._attributes if word.isalpha()})
+
     def _forms_of(self, entry: NamedEntry) -> list[Form]:
         if entry.id not in self._read_forms:
             self._read_forms[entry.id] = [self.read(name) for name in dict.fromkeys((*entry.names, entry.id))]
@@ -356,8 +366,7 @@ class NameCatalogue:
 
     def _of_memory(self, wanted: Form) -> Form:
         """The same with GB behind a number that is a memory size of some device: 'a100 80'."""
-        sizes = {token for entry in self.entries.values() for token in entry.attributes}
-        numbers = [f"{number}gb" if f"{number}gb" in sizes else number for number in wanted.numbers]
+        numbers = [f"{number}gb" if f"{number}gb" in self._attributes else number for number in wanted.numbers]
         return replace(wanted, numbers=frozenset(numbers))
 
     def _having(self, wanted: Form, *, units: bool = False, words: bool = False) -> list[_Candidate]:
@@ -446,8 +455,7 @@ class NameCatalogue:
         name with its owner is copied, and has no slips: GSAI-ML/LLaDA is no Llama."""
         if wanted.owner:
             return []
-        known = {word for _, forms in self.forms for form in forms for word in form.words}
-        known |= {word for entry in self.entries.values() for word in entry.attributes if word.isalpha()}
+        known = self._words
         if pairs := [pair for pair in permutations(wanted.words, 2) if "".join(pair) in known]:
             return [replace(wanted, words=wanted.words - set(pair) | {"".join(pair)}) for pair in pairs]
         unknown = [word for word in wanted.words if word not in known]
@@ -464,12 +472,13 @@ class NameCatalogue:
         """Names that have a word in common with this one, or are written much like it; numbers alone make none near."""
         from rapidfuzz import fuzz
 
-        plain = set(name.casefold().split())
+        folded = name.casefold()
+        plain = set(folded.split())
 
         def likeness(entry: NamedEntry, forms: list[Form]) -> float:
             words = max(len(wanted.words & (form.words | entry.attributes)) for form in forms)
             numbers = max(len(wanted.numbers & (form.numbers | entry.attributes)) for form in forms)
-            alike = max(fuzz.ratio(name.casefold(), text.casefold()) for text in (*entry.names, entry.id))
+            alike = max(fuzz.ratio(folded, text.casefold()) for text in (*entry.names, entry.id))
             words += bool(plain & entry.makers)
             return 100 * (words + numbers) + alike if words or alike >= _ALIKE else 0.0
 

@@ -142,7 +142,7 @@ async def _best(app: ShardwiseApp, words: list[str]) -> None:
 def _changed(app: ShardwiseApp, words: list[str], plan: Mapping[str, Any] | None = None) -> dict[str, Any]:
     plan = app.pane.plan if plan is None else plan
     if not plan.get("model") and not any(word.startswith("model=") for word in words):
-        raise PlanError("plan", "there is none yet; ask something, or fill it in with /plan")
+        raise PlanError("plan", "there is none yet; ask something, or choose a model first", ["/plan", "/models"])
     return checked(laid_over(plan, assignments(words, plan))) if words else dict(plan)
 
 

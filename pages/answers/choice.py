@@ -12,8 +12,9 @@ from pages.answers.serving import CALLED, LATENCIES, SERVED
 from pages.blocks import Aside, Block, Prose, capitalised
 from pages.results.basis import notes
 from pages.results.choice import MEASURES, by_nodes, neighbours, ranked, sizes, unserved
-from planner.serving.patience import beside, taken
-from planner.serving.results import BestServing, MlperfProjection, ServingSize, SizedServing
+from pages.results.overview import latency_limit
+from planner.serving.patience import beside, kept, taken
+from planner.serving.results import BestServing, LatencyLimit, MlperfProjection, ServingSize, SizedServing
 
 _MOST_ROWS, _MOST_REASONS = 5, 4
 _AIMS = {
@@ -39,8 +40,11 @@ def best(search: BestServing, why: bool, asked: Sequence[str] = ()) -> list[Bloc
         head = "Nothing keeps up with these requests."
         more = f"The closest for {model} is {what}"
     elif search.meets_slo is False:
-        head = "Nothing meets your latency limits."
-        more = f"The closest for {model} is {what}"
+        whose = "the assumed" if kept(search.assumptions) else "your"
+        missed = _missed(search)
+        head = f"Nothing meets {whose} latency limits: {', '.join(missed.values())}."
+        others = [words for name, words in _reached(search).items() if name not in missed]
+        more = f"The closest for {model} is {what}, with {', '.join(others)}"
     else:
         head, more = _best(search, model, asked), ""
     several = len({row.accelerator for row in search.by_accelerator}) > 1
@@ -59,6 +63,21 @@ def best(search: BestServing, why: bool, asked: Sequence[str] = ()) -> list[Bloc
         *(neighbours(search, _MOST_REASONS) if why else []),
         *notes("Left out", search.skipped[:_MOST_REASONS]),
     ]
+
+
+def _missed(search: BestServing) -> dict[str, str]:
+    """The limits that the closest does not keep, by its figures: 'TPOT 51.2 ms, over 50.0 ms'."""
+    workload, missed = complete(search.plan).inference, dict[str, str]()
+    statistic = workload.slo_statistic
+    for name in ("ttft", "tpot"):
+        most_ms = getattr(workload, f"{name}_slo_ms")
+        value_s = getattr(search.best, f"{name}_{'p99_' if statistic == 'p99' else ''}s")
+        if most_ms is not None and (value_s is None or value_s * 1e3 > most_ms):
+            row = LatencyLimit(
+                limit=name, statistic=statistic, limit_s=most_ms / 1e3, value_s=value_s, met=False, sure=True
+            )
+            missed[f"{name}_s"] = latency_limit(row)
+    return missed
 
 
 def _best(search: BestServing, model: str, asked: Sequence[str]) -> str:

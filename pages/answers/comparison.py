@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from knowledge import figures
 from pages.answers.lead import verdict
 from pages.answers.plan import complete
-from pages.blocks import Aside, Block, Folded, Prose, Steps
+from pages.blocks import Aside, Block, Folded, Headline, Prose, Steps
 from pages.results.basis import notes
-from pages.results.limits import limit_words, untold
+from pages.results.limits import LimitWords, limit_words, untold
 from pages.results.many import by_strategy, fastest, least_of, own_layouts, peaks, side_by_side, sizes, strategy_words
 
 if TYPE_CHECKING:
@@ -85,8 +85,10 @@ def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
     first, *more = conclusions[:_MOST_CONCLUSIONS] or [_without_conclusions(comparison)]
     goal = complete(comparison.plan).goal if comparison.plan else None
     words = [(row.name, limit_words(goal, row)) for row in comparison.rows if row.fits]
-    broken = [f"{name}: {text}" for name, limits in words for text in limits.broken]
-    kept = [f"{name}: {text}" for name, limits in words for text in (*limits.doubtful, *limits.kept)]
+    broken = [_of(name, limits.broken) for name, limits in words if limits.broken]
+    kept = _kept([limits for _, limits in words]) or [
+        _of(name, texts) for name, limits in words if (texts := [*limits.doubtful, *limits.kept])
+    ]
     able = {row.name for row in comparison.rows if not row.falls_behind}
     usable = [name for name, limits in words if not limits.broken and name in able]
     wholly = len(usable) == len(comparison.rows)
@@ -104,6 +106,28 @@ def compared(comparison: Comparison, asked: Sequence[str] = ()) -> list[Block]:
         Aside(own_layouts(comparison)),
         *take,
     ]
+
+
+def headed(comparison: Comparison) -> list[Block]:
+    """The first line alone, as a command prints it over its table."""
+    head = compared(comparison)[0]
+    assert isinstance(head, Headline)
+    return [replace(head, more=f"{head.more} {own_layouts(comparison)}".strip())]
+
+
+def _of(name: str, sentences: Sequence[str]) -> str:
+    """'full: late by 46 min: 4.8 hours, deadline 4.0 hours. Over budget by $72.'"""
+    first, *rest = sentences
+    return " ".join([f"{name}: {first[:1].lower()}{first[1:]}", *rest])
+
+
+def _kept(words: Sequence[LimitWords]) -> list[str]:
+    """That all keep the same limits, in one sentence; nothing where one does not, or only probably."""
+    alike = {tuple(text.partition(" by ")[0].lower() for text in limits.kept) for limits in words}
+    if len(words) < 2 or len(alike) > 1 or any(limits.broken or limits.doubtful for limits in words):
+        return []
+    sides = " and ".join(alike.pop())
+    return [f"{'Both' if len(words) == 2 else f'All {len(words)}'}: {sides}."] if sides else []
 
 
 def _without_conclusions(comparison: Comparison) -> str:

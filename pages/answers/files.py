@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from knowledge import figures
+from pages.answers import steps
 from pages.blocks import Block, Folded, Headline, Prose, Text
 from pages.results.basis import notes
 from pages.results.matrix import accuracy, predicted
@@ -113,4 +114,8 @@ def plan_text(plan: RenderedScenario) -> list[Block]:
 def explanation(figure: Explanation) -> list[Block]:
     """The figure, its formula and the numbers in it at first; where these are from behind them."""
     lines = figure.text.splitlines()
-    return [Prose("\n".join(lines[:_EXPLAINED])), Folded([Prose("\n".join(lines[_EXPLAINED:]))])]
+    return [
+        Prose("\n".join(lines[:_EXPLAINED])),
+        Folded([Prose("\n".join(lines[_EXPLAINED:]))]),
+        *steps.explained(figure),
+    ]

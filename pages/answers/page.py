@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from pages.answers import choice, clusters, lead, limit
+from pages.answers import choice, clusters, comparison, lead, limit
 from pages.answers.serving import verdict
 from pages.blocks import Block, Brief, Chart, Figures, Folded, Headline, Note, Table
 from pages.results import deciding, money
@@ -31,7 +31,7 @@ _LONG = ("BestParallelism", "BestServing", "Limit", "SizedServing", "MlperfProje
 # Results whose first line is that of an answer in a conversation.
 _HEADS: Mapping[str, Callable[[Any], list[Block]]] = {
     "Limit": limit.answer, "SizedServing": choice.size, "RecommendedCluster": clusters.recommended,
-    "AutoConfigured": clusters.configured,
+    "AutoConfigured": clusters.configured, "Comparison": comparison.headed,
 }  # fmt: skip
 # Tables that a page has only where they were asked for, or nothing keeps to the limits.
 _ASKED = (money.CHEAPER, money.FASTER, money.BOUGHT, money.OWN_OR_RENT, money.NEAREST)

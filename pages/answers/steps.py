@@ -9,6 +9,8 @@ from knowledge import figures
 from knowledge.machines.catalogue import find_accelerator
 from pages.answers.plan import complete
 from pages.blocks import Block, Steps
+from planner.advice.advise import Advice
+from planner.explain.results import Explanation
 from planner.result import Decisive
 from planner.results import Limit, TrainingEstimate
 from planner.serving.results import ServingEstimate
@@ -18,7 +20,8 @@ _MOST = 2
 _SAID = {
     "workload.framework": "use {}", "workload.engine": "use {}", "workload.compile": "with torch.compile",
     "workload.attention": "with flash attention 3", "workload.weight_dtype": "weights in {}",
-    "workload.kv_dtype": "KV cache in {}", "workload.method": "with LoRA",
+    "workload.kv_dtype": "KV cache in {}", "workload.method": "with LoRA", "workload.precision": "with {}",
+    "workload.global_batch": "global batch {}",
 }  # fmt: skip
 
 
@@ -43,10 +46,11 @@ def training(estimate: TrainingEstimate, priced: bool, written: bool, slow: bool
     return next_steps([*_better(estimate.decides), *open_, *([] if written else ["write the files"]), *faster])
 
 
-def serving(estimate: ServingEstimate, written: bool, priced: bool = False) -> list[Block]:
+def serving(estimate: ServingEstimate, written: bool, priced: bool = False, missed: bool = False) -> list[Block]:
+    """After a deployment; `missed` says that a search found none within the limits."""
     workload = complete(estimate.plan).workload
     assert isinstance(workload, Inference)
-    if not estimate.memory.fits or estimate.meets_slo is False:
+    if not estimate.memory.fits or estimate.meets_slo is False or missed:
         return next_steps([*_better(estimate.decides), _how_many(estimate)])
     # What a card of one's own costs an hour is not the next question.
     own = find_accelerator(str(complete(estimate.plan).cluster.accelerator)).value.personal
@@ -71,6 +75,25 @@ def limit(extent: Limit) -> list[Block]:
     else:
         less = ["with LoRA"] if workload.method == "full" and workload.stage != "pretrain" else []
     return next_steps([twice, *less])
+
+
+def advised(tips: Advice) -> list[Block]:
+    """After advice: the settings that gain, as they are said."""
+    patches = [row.patch for row in tips.entries if row.gain and row.patch and len(row.patch) == 1]
+    # Of several values of a field the first gains most.
+    settings = {field: value for patch in reversed(patches) for field, value in patch.items() if field in _SAID}
+    said = [_SAID[field].format(value) for field, value in reversed(settings.items())]
+    return next_steps(said or ["does it fit?" if not tips.fits else "make it faster"])
+
+
+def explained(figure: Explanation) -> list[Block]:
+    """After an explanation: what would better the figure."""
+    served = isinstance(complete(figure.plan).workload, Inference)
+    if figure.figure.startswith("memory."):
+        return next_steps(["how many users can it serve?" if served else "does it fit?"])
+    if figure.unit == "USD":
+        return next_steps(["where is it cheapest?" if served else "make it cheaper"])
+    return next_steps(["which engine is best?" if served else "make it faster"])
 
 
 def _better(rows: Sequence[Decisive]) -> list[str]:

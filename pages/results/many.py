@@ -83,7 +83,20 @@ def side_by_side(result: Comparison, title: str = "", asked: str = "") -> list[B
     least = least_of(result, asked)[:1] if asked else []
     leader = least[0].name if least else result.leader
     strong = [place for place, row in enumerate(result.rows) if row.name == leader]
-    return table(result.rows, columns, title, strong=strong)
+    return table(_that_run(result), columns, title, strong=strong)
+
+
+# What a run that does not fit never reaches.
+_REACHED = ("speedup", "hours", "usd", "tokens_per_s", "step_s", "mfu", "usd_per_million_tokens", "output_tokens_per_s",
+            "ttft_s", "tpot_s", "usd_per_million_output_tokens")  # fmt: skip
+
+
+def _that_run(result: Comparison) -> list[Any]:
+    """The rows, without the speed and the cost of what does not fit, and how many times that speed others have."""
+    base = next((row for row in result.rows if row.name == result.baseline), None)
+    against = () if base is None or base.fits else ("speedup",)
+    return [row.model_copy(update=dict.fromkeys(n for n in (against if row.fits else _REACHED) if hasattr(row, n)))
+            for row in result.rows]  # fmt: skip
 
 
 def least_of(result: Comparison, figure: str) -> list[Any]:

@@ -37,10 +37,11 @@ def told(
         span = between(explained.figure, low, high, value)
         first = f"**{_capital(explained.name)}: {answer}**{with_interval('', span, '80 % interval ')}"
     first += share_words(explained.figure, share) + _most_of_it(made)
-    note = f". {_capital(explained.note)}." if explained.note else ""
-    lines = [first, f"- Formula: {explained.formula or explained.name} ({explained.source}; `{explained.code}`){note}"]
-    if terms := arithmetic(made):
-        lines.append(f"- In numbers: {terms}")
+    # The numbers have room first: the terms are named there, too.
+    numbers = [f"- In numbers: {terms}"] if (terms := arithmetic(made)) else []
+    lines = [first, *numbers, f"- Formula: {explained.formula or explained.name}"]
+    note = f" {_capital(explained.note)}." if explained.note else ""
+    lines.append(f"- Source: {explained.source}; `{explained.code}`.{note}")
     if parts:
         lines.append(f"- Where {'; '.join(f'{name} = {arithmetic(part)}' for name, part in parts.items())}")
     if inputs := _inputs([term for part in (made, *parts.values()) for term in part.terms]):

@@ -80,6 +80,8 @@ class ClustersScreen(TableScreen):
             return state
         if not self.shown:
             return " ".join(clusters.why or ["No known cluster meets this."])
+        if not clusters.satisfied:
+            return f"! {clusters.why[0]}" if clusters.why else "! none keeps to every limit"
         return f"{ORDERS[clusters.sort]}; * none cheaper and faster; prices of {clusters.priced}"
 
     def details(self, row: PlacedOption) -> Sequence[Block]:

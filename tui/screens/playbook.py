@@ -95,7 +95,7 @@ class PlaybookScreen(TableScreen):
 
     def _advise(self) -> Advice:
         if not self.plan.get("model"):
-            raise PlanError("plan", "there is none yet to advise on", ["/plan"])
+            raise PlanError("plan", "there is none yet; choose a model first", ["/plan", "/models"])
         advice = find("advise").run({"plan": self.plan})
         assert isinstance(advice, Advice)
         return advice

@@ -92,7 +92,7 @@ class SweepScreen(WorkingScreen):
         if self.plan.get("model"):
             self.action_draw(0)
         else:
-            self.failed("There is no plan yet; choose a model first (/plan, /models).")
+            self.failed("plan: there is none yet; choose a model first; valid: /plan, /models")
 
     def action_field(self) -> None:
         self.query_one(Input).focus()
@@ -123,7 +123,7 @@ class SweepScreen(WorkingScreen):
 
         def draw() -> Sequence[Block]:
             if not self.plan.get("model"):
-                raise PlanError("plan", "there is none yet to sweep", ["/plan"])
+                raise PlanError("plan", "there is none yet; choose a model first", ["/plan", "/models"])
             values: Any = " ".join(words[1:])
             if ".." not in values:
                 values = values.replace(",", " ").split()

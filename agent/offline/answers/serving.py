@@ -112,7 +112,8 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         told = estimate is not None and estimate.memory.fits and "faster" in intents
         rest += helps[:1] if told else helps
     done = bool(intents & {"write", "render"}), bill is not None or "cost" in intents
-    blocks += steps.serving(estimate, *done) if estimate else []
+    missed = search is not None and search.meets_slo is False
+    blocks += steps.serving(estimate, *done, missed) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
 
 
