@@ -16,6 +16,10 @@ _R1 = {"model": "deepseek-r1", "accelerator": "h200-sxm", "count": 8, "concurren
 _8B = {"model": "llama-3.1-8b", "accelerator": "h100-sxm", "count": 8, "stage": "sft", "method": "full"}
 
 
+def _run(tool: str, arguments: dict[str, Any]) -> Any:
+    return find(tool).run(arguments)
+
+
 def _table(blocks: Any) -> Table:
     return next(block for block in blocks if isinstance(block, Table))
 
@@ -31,7 +35,7 @@ def _plan(accelerator: str, workload: dict[str, Any], **more: Any) -> dict[str, 
 
 def test_what_does_not_fit_has_no_speed_and_no_cost() -> None:
     plan = _plan("h200-sxm", {"kind": "inference", "concurrency": 200}, model="deepseek-r1")
-    result = find("compare").run({"plan": plan, "over": {"accelerator": ["h100-sxm", "h200-sxm"]}})
+    result = _run("compare", {"plan": plan, "over": {"accelerator": ["h100-sxm", "h200-sxm"]}})
     fits = {row.name: row.fits for row in result.rows}
     assert sorted(fits.values()) == [False, True]
     table = _table(many.side_by_side(result))
@@ -46,7 +50,7 @@ def test_what_does_not_fit_has_no_speed_and_no_cost() -> None:
 def test_every_face_of_a_comparison_tells_its_limits_first(deadline_h: float, late: bool) -> None:
     workload = {"kind": "training", "stage": "sft", "dataset_tokens": 1e9}
     plan = _plan("h100-sxm", workload, model="llama-3.1-8b", goal={"deadline_h": deadline_h, "budget_usd": 5000})
-    result = find("compare").run({"plan": plan, "over": {"method": ["full", "lora"]}})
+    result = _run("compare", {"plan": plan, "over": {"method": ["full", "lora"]}})
     for head in (comparison.compared(result)[0], page_of(result, 100)[0]):
         text = _text(head).lower()
         assert ("full: late by" in text) is late
@@ -54,7 +58,7 @@ def test_every_face_of_a_comparison_tells_its_limits_first(deadline_h: float, la
 
 
 def test_a_search_without_an_answer_names_the_limit_that_is_missed() -> None:
-    result = find("best_serving").run(_R1)
+    result = _run("best_serving", _R1)
     assert result.meets_slo is False
     head = _text(choice.best(result, False)[0])
     for told in ("assumed latency limits", "TPOT", "over 50.0 ms", "output tokens/s"):
@@ -62,13 +66,13 @@ def test_a_search_without_an_answer_names_the_limit_that_is_missed() -> None:
 
 
 def test_advice_and_explanations_end_in_a_next_step() -> None:
-    tips = find("advise").run(_8B)
+    tips = _run("advise", _8B)
     told = advice.advice(tips)
     gains = [row for row in tips.entries if row.gain]
     assert len(gains) > 1
     assert len(_table(told).rows) == len(gains)
     assert isinstance(told[-1], Steps)
     for figure in ("step time", "activation memory", "MFU"):
-        explained = find("explain").run(_8B | {"figure": figure})
+        explained = _run("explain", _8B | {"figure": figure})
         assert isinstance(files.explanation(explained)[-1], Steps)
         assert explained.text.splitlines()[1].startswith("- In numbers")
