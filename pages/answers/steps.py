@@ -13,7 +13,7 @@ from planner.advice.advise import Advice
 from planner.explain.results import Explanation
 from planner.result import Decisive
 from planner.results import Limit, TrainingEstimate
-from planner.serving.results import ServingEstimate
+from planner.serving.results import BestServing, ServingEstimate
 
 _MOST = 2
 # How a choice is said that is better than the one that was assumed.
@@ -46,8 +46,11 @@ def training(estimate: TrainingEstimate, priced: bool, written: bool, slow: bool
     return next_steps([*_better(estimate.decides), *open_, *([] if written else ["write the files"]), *faster])
 
 
-def serving(estimate: ServingEstimate, written: bool, priced: bool = False, missed: bool = False) -> list[Block]:
-    """After a deployment; `missed` says that a search found none within the limits."""
+def serving(
+    estimate: ServingEstimate, written: bool, priced: bool = False, search: BestServing | None = None
+) -> list[Block]:
+    """After a deployment, which a `search` may have found within the limits, or not."""
+    missed = search is not None and search.meets_slo is False
     workload = complete(estimate.plan).workload
     assert isinstance(workload, Inference)
     if not estimate.memory.fits or estimate.meets_slo is False or missed:
@@ -82,8 +85,8 @@ def advised(tips: Advice) -> list[Block]:
     patches = [row.patch for row in tips.entries if row.gain and row.patch and len(row.patch) == 1]
     # Of several values of a field the first gains most.
     settings = {field: value for patch in reversed(patches) for field, value in patch.items() if field in _SAID}
-    said = [_SAID[field].format(value) for field, value in reversed(settings.items())]
-    return next_steps(said or ["does it fit?" if not tips.fits else "make it faster"])
+    sentences = [_SAID[field].format(value) for field, value in reversed(settings.items())]
+    return next_steps(sentences or ["does it fit?" if not tips.fits else "make it faster"])
 
 
 def explained(figure: Explanation) -> list[Block]:

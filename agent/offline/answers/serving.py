@@ -112,8 +112,7 @@ def deployment(outcomes: list[Outcome], work: TurnWork) -> list[Block]:
         told = estimate is not None and estimate.memory.fits and "faster" in intents
         rest += helps[:1] if told else helps
     done = bool(intents & {"write", "render"}), bill is not None or "cost" in intents
-    missed = search is not None and search.meets_slo is False
-    blocks += steps.serving(estimate, *done, missed) if estimate else []
+    blocks += steps.serving(estimate, *done, search) if estimate else []
     return [*blocks, *failures(outcomes), Folded([*rest, *(block for block in bills if block not in blocks)])]
 
 
