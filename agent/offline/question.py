@@ -48,6 +48,7 @@ _MATRICES = {"benchmark_matrix", "render_matrix"}
 _SCHEDULERS = {name: name for name in ("slurm", "ssh", "compose", "skypilot", "kubernetes-trainjob")} | {
     "kubernetes": "kubernetes-trainjob", "docker": "compose"}  # fmt: skip
 # Scaling goes on to so many times the plan's devices where no end is said.
+_OF_LATENCY = {"ttft_slo_ms", "tpot_slo_ms"}
 _SPAN, _NODE, _MOST_NODES = 16, 8, 64
 
 
@@ -256,7 +257,7 @@ def _wish(
     tools: Mapping[str, Tool],
 ) -> tuple[str, dict[str, Any]] | None:
     """The tool that is the whole answer, with its own arguments; one of the turn before where nothing else is asked."""
-    before, kept = topic.get("wish") or (None, {})
+    (before, kept), held = topic.get("wish") or (None, {}), topic.get("refused") or {}
     tool = reading.tool if _alone(reading) else None
     if before in SEARCHES_HARDWARE and reading.tool is None and _devices_alone(options):
         tool = before
@@ -281,6 +282,10 @@ def _wish(
             own = _exchanged(reading, own) or own
             if not {"over", "scenarios"} & set(own):
                 return None  # Nothing was named that could be set side by side: the run itself is told.
+        elif tool == "compare" and before == "compare":
+            # 'No AMD then. And a used 3090?'
+            out = [*_refused(reading), *((name, str(value)) for name, values in held.items() for value in values)]
+            own = _without_refused(own, _over(own), out) or own
         if tool in ("report", "render_report", "preview_report") and before == "compare":
             own = {name: kept[name] for name in ("over", "scenarios") if name in kept} | own
         start = {"nodes": _MOST_NODES} if tool == "project_scaling" else {}
@@ -303,7 +308,10 @@ def _again(
         return before, exchanged
     # 'And at 256 clients' behind a comparison is asked of all that was compared.
     changes = reading.act in ("change", "recall")
-    compares = before == "compare" and changes and reading.tool in _CHAIN and not reading.focus
+    # 'TTFT under 2 s' names a limit, and asks for no figure.
+    limits = {edit.field for edit in reading.edits} & _OF_LATENCY
+    focus = {*reading.focus} - ({"latency"} if limits else set())
+    compares = before == "compare" and changes and reading.tool in _CHAIN and not focus
     asked = not compares and (reading.tool or intents)
     if before is None or asked or not (reading.edits or reading.pricing or reading.own):
         return None
@@ -314,8 +322,10 @@ def _again(
 
 def _exchanged(reading: Reading, own: Mapping[str, Any]) -> dict[str, Any] | None:
     """What was compared with another in the place of one that is refused: 'glm is out, put qwen3-32b in its place'."""
-    over: Mapping[str, list[Any]] = own.get("over") or {}
-    out = [(edit.field, str(edit.value)) for edit in reading.edits if edit.op == "refuse" and edit.field in over]
+    over: Mapping[str, list[Any]] = _over(own)
+    if left := _scenarios_left(own, _refused(reading)):
+        return left
+    out = [(name, value) for name, value in _refused(reading) if name in over]
     new = [(edit.field, edit.value) for edit in reading.edits if edit.op == "set" and edit.field in over]
     if out and not new:
         return _without_refused(own, over, out)
@@ -324,6 +334,17 @@ def _exchanged(reading: Reading, own: Mapping[str, Any]) -> dict[str, Any] | Non
     (name, refused), (_, value) = out[0], new[0]
     kept = [other for other in over[name] if refused.lower() not in str(other).lower()]
     return {**own, "over": {**over, name: [*kept, value]}} if len(kept) == len(over[name]) - 1 else None
+
+
+def _scenarios_left(own: Mapping[str, Any], out: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
+    """What was compared without the options that bring what is refused, as long as several are left."""
+    before = _scenarios(own)
+    left = [each for each in before if not any(str(each.get(name)) == value for name, value in out)]
+    return {**own, "scenarios": left} if 1 < len(left) < len(before) else None
+
+
+def _refused(reading: Reading) -> list[tuple[str, str]]:
+    return [(edit.field, str(edit.value)) for edit in reading.edits if edit.op == "refuse"]
 
 
 def _without_refused(
@@ -394,21 +415,31 @@ def _named(reading: Reading, options: Sequence[Changed], name: str) -> list[Any]
 
 def _extended(own: Mapping[str, Any], options: Sequence[Changed]) -> dict[str, Any]:
     """What was compared before, with more options: values of the field that differed, or scenarios."""
-    if over := own.get("over"):
+    if over := _over(own):
         values = {name: [*over[name], *(option[name] for option in options if name in option)] for name in over}
         return {**own, "over": {name: list(dict.fromkeys(each)) for name, each in values.items()}}
-    return {**own, "scenarios": [*own.get("scenarios", ()), *({"name": label(option), **option} for option in options)]}
+    return {**own, "scenarios": [*_scenarios(own), *({"name": label(option), **option} for option in options)]}
 
 
 def _joins(options: Sequence[Changed], own: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:
     """Whether an option alone is set beside what was compared: 'GB200?' where the plan has no device of its own."""
-    (first, *more), fields = options, set(own.get("over") or {})
+    (first, *more), fields = options, set(_over(own))
     return not more and set(first) == fields and all(get(plan, ALL_PATHS[name]) is None for name in fields)
+
+
+def _over(own: Mapping[str, Any]) -> Mapping[str, list[Any]]:
+    """The values of fields that a comparison sets side by side."""
+    return own.get("over") or {}
+
+
+def _scenarios(own: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The options of a comparison that differ in more than one field."""
+    return own.get("scenarios") or ()
 
 
 def _swept(own: Mapping[str, Any]) -> set[str]:
     """The fields that a comparison sets side by side."""
-    return set(own.get("over") or {}) | {name for scenario in own.get("scenarios") or () for name in scenario}
+    return set(_over(own)) | {name for scenario in _scenarios(own) for name in scenario}
 
 
 def _added(reading: Reading, own: Mapping[str, Any]) -> Changed | None:
@@ -418,13 +449,18 @@ def _added(reading: Reading, own: Mapping[str, Any]) -> Changed | None:
     also = any(reference.to == "also" for reference in reading.refs)
     also = also or (reading.act != "change" and asks(reading) and _is_another(reading, own))
     also = also and not (reading.options or any(reference.to == "offer" for reference in reading.refs))
-    return {edits[0].field: edits[0].value} if also and len(edits) == len(reading.edits) == 1 else None
+    several = len(edits) > 1 and bool(_scenarios(own))
+    alone = len(edits) == len(reading.edits) and (len(edits) == 1 or several)
+    return {edit.field: edit.value for edit in edits} if also and alone else None
 
 
 def _is_another(reading: Reading, own: Mapping[str, Any]) -> bool:
     """Whether what is set is a value that one field's comparison lacks."""
-    over = own.get("over") or {}
-    return any(edit.field in over and edit.value not in over[edit.field] for edit in reading.edits)
+    over, told = _over(own), {edit.field: edit.value for edit in reading.edits}
+    beside = [{name: each.get(name) for name in told} for each in _scenarios(own)]
+    return any(name in over and value not in over[name] for name, value in told.items()) or (
+        bool(beside) and told not in beside and set(told) <= _swept(own)
+    )
 
 
 def _devices_alone(options: Sequence[Changed]) -> bool:

@@ -3,7 +3,7 @@ with; each with what is said about that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.models import Turn
@@ -64,7 +64,8 @@ def as_spoken_of(
             continue
         # What 32 of them cost was asked right before.
         number = None if counted else _paid_for(topic, names[-1])
-        if name == "accelerator" and (not (counted or number) or reading.tool in SEARCHES_HARDWARE):
+        meant = counted or number or _is_of_the_last(topic, names)
+        if name == "accelerator" and (not meant or reading.tool in SEARCHES_HARDWARE):
             continue
         if len(names) > 1 and reading.tool == "compare" and len(options) < 2:
             options = [[*(options[0] if options else ()), Edit(name, "set", each)] for each in names]
@@ -72,6 +73,14 @@ def as_spoken_of(
             plan = merge(plan, {ALL_PATHS[name]: names[-1]} | ({"cluster.count": number} if number else {}))
             notes.append(f"{names[-1]} taken, as asked about before")
     return plan, options, notes
+
+
+def _is_of_the_last(topic: Mapping[str, Any], devices: Sequence[str]) -> bool:
+    """Whether a single device was asked about right before: 'Can a T4 train anything? Phi-3 mini with QLoRA then.'"""
+    match topic:
+        case {"last": ["describe_hardware", _]}:
+            return len(devices) == 1
+    return False
 
 
 def _paid_for(topic: Mapping[str, Any], device: str) -> int | None:

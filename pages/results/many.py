@@ -102,6 +102,7 @@ def _that_run(result: Comparison) -> list[Any]:
 def least_of(result: Comparison, figure: str) -> list[Any]:
     """The rows that fit and have a figure, the least first."""
     rows = [row for row in result.rows if row.fits and getattr(row, figure, None) is not None]
+    rows = [row for row in rows if not row.is_part] or rows
     return sorted(rows, key=lambda row: getattr(row, figure))
 
 

@@ -58,6 +58,7 @@ def winners(rows: Sequence[Row]) -> dict[str, str | None]:
     """Names of the best rows of those that fit (and, of serving, keep up with the requests and meet the limits of
     latency, where any does)."""
     able = [row for row in rows if row.fits]
+    able = [row for row in able if not row.is_part] or able
     able = [row for row in able if not row.falls_behind] or able
     able = [row for row in able if not isinstance(row, ComparedServing) or row.meets_slo is not False] or able
 
@@ -117,7 +118,7 @@ def conclusions(
     told = set(best.values()) if len(rows) > _TOLD else {row.name for row in rows}
     first, behind = rows[base], estimates[base]
     for row, estimate in zip(rows, estimates, strict=True):
-        if row is first or row.name not in told or estimate is None or behind is None:
+        if row is first or row.name not in told or row.is_part != first.is_part or estimate is None or behind is None:
             continue
         texts += [*_speed(row, first, estimate, behind), *_latency(row, first), *_memory(row, first, estimate, behind)]
         texts += _cost(row, first)
@@ -136,7 +137,12 @@ def _of_the_best(
         yield f"{_listed(missing)} {'does' if len(missing) == 1 else 'do'} not fit."
     key = "throughput" if "throughput" in best else "time"
     fastest = named.get(best[key] or "")
-    fitting, told = _of_a_rate([row for row in able if row.fits], estimates)
+    fitting = [row for row in able if row.fits]
+    parts = [row for row in fitting if row.is_part]
+    if 0 < len(parts) < len(fitting):
+        fitting = [row for row in fitting if row not in parts]
+        yield f"{_listed([row.name for row in parts])} leaves out the devices that generate its samples."
+    fitting, told = _of_a_rate(fitting, estimates)
     if told:
         yield told
     reached = speed(fastest) if fastest else None

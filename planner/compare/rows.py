@@ -11,6 +11,7 @@ from estimator.money.cost import energy_kwh
 from estimator.search.strategies import communication_seconds
 from knowledge.prices.energy import energy_assumptions
 from planner.money.offers import cheapest, offers, old_prices
+from planner.partial import get
 from planner.result import Dated, Result
 from planner.serving.planned import Served, choice, latency_of, memory_of, money_of, throughput_of
 from planner.serving.results import ServingChoice
@@ -114,6 +115,11 @@ class Related(Result):
     def falls_behind(self) -> bool:
         """Whether its requests come faster than it serves them."""
         return getattr(self, "keeps_up", None) is False
+
+    @property
+    def is_part(self) -> bool:
+        """Whether devices that are not counted generate its samples: it is neither faster nor cheaper for that."""
+        return get(getattr(self, "plan", None) or {}, "workload.rollout") == "separate"
 
 
 class ComparedTraining(TrainingFigures, Related):

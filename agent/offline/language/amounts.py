@@ -207,8 +207,16 @@ def _are_at_once(heard: Found, start: int, end: int) -> bool:
     return before or any(heard.sense(at, "at_once") for at in range(end, min(end + reach, len(heard.text))))
 
 
+def _is_sort(heard: Found, at: int) -> bool:
+    """Whether a word at a token says what a checkpoint is made for."""
+    return at < len(heard.text) and heard.text[at].norm in heard.lexicon.makings
+
+
 def _counted(heard: Found, amount: Amount, at: int) -> Amount:
     """An amount with the units that it may be in, or what is named that it counts; its digits begin at a token."""
+    if amount.scale == "b" and _is_sort(heard, amount.end):
+        # 'A 70b chat'
+        return amount
     start, end = amount.start, amount.end
     units = [unit for unit in units_at(heard, unit_place(heard, end)) if not _labels_another(heard, unit)]
     if _behind_name(heard, start) and not any(unit.name in ("devices", "nodes") for unit in units):

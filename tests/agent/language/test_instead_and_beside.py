@@ -148,3 +148,59 @@ def test_what_is_switched_is_as_the_last_word_has_it(words: str, field: str, val
 def test_formats_of_files_are_compared_as_such(words: str) -> None:
     told = {edit.value for option in read(words, known(), {}, {}).options for edit in option}
     assert told == {"q8_0", "q6_k", "q4_k_m"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words", "accelerator"),
+    [
+        ("qwen3 30b a3b on a mac studio m4 max 64gb vs a 5090", "ok the mac, how long a context?", "apple-m4-max-64gb"),
+        ("lora 8b on a 4090 or a 7900 xtx", "the radeon one", "rx-7900-xtx"),
+        ("serve deepseek r1 for 300 users: 8 B200 or 16 H200?", "the cheaper one. how much a month", "b200-sxm"),
+        ("lora 8b on a 4090 or a 5090", "the winner. how long for 10M tokens?", "rtx-5090"),
+    ],
+)
+def test_one_of_the_compared_is_called_by_what_it_is(asked: str, words: str, accelerator: str) -> None:
+    *_, turn = talk([asked, words])
+    assert get(turn.plan, "cluster.accelerator") == accelerator
+    assert "compare" not in [call.name for call in turn.calls]
+
+
+def test_what_is_refused_leaves_options_and_lets_others_in() -> None:
+    *_, turn = talk(["4090 vs 7900 xtx for llama 3.1 8b q4", "no amd then. used 3090?"])
+    assert turn.calls[0].arguments["over"] == {"accelerator": ["rtx-4090", "rtx-3090"]}
+    *_, turn = talk(["lora qwen 32b: 1 h100, 2 a100 or 4 l40s?", "without the h100"])
+    assert [each["count"] for each in turn.calls[0].arguments["scenarios"]] == [2, 4]
+    *_, turn = talk(["tp 4 or pp 4 for serving llama 70b on 4 l40s", "and tp2 pp2?"])
+    assert turn.calls[0].arguments["scenarios"][-1] | {"name": ""} == {"name": "", "tp": 2, "pp": 2}
+
+
+def test_a_limit_of_latency_is_of_all_that_was_compared() -> None:
+    *_, turn = talk(["serve deepseek r1 for 300 users: 8 B200 or 16 H200?", "ttft under 2 seconds"])
+    (call,) = turn.calls
+    assert (call.name, call.arguments["ttft_slo_ms"]) == ("compare", 2000)
+
+
+def test_a_device_that_was_asked_about_is_the_one_that_is_meant() -> None:
+    *_, turn = talk(["can a t4 train anything?", "phi 3 mini qlora then, 2k"])
+    assert (get(turn.plan, "cluster.accelerator"), get(turn.plan, "workload.method")) == ("t4", "qlora")
+
+
+@pytest.mark.parametrize("first", ["with 8 a100 in 10 days", "with 8 a100 within 900 dollars"])
+def test_devices_behind_a_limit_are_devices(first: str) -> None:
+    *_, turn = talk([f"how many tokens can i train on a 13b {first}", "and 20?", "with 16"])
+    assert get(turn.plan, "cluster.count") == 16
+
+
+def test_a_turn_of_which_nothing_was_read_says_so() -> None:
+    *_, turn = talk(["grpo of 8b on 8 h100", "zigzagging?"])
+    assert "zigzagging" in turn.answer.splitlines()[0]
+
+
+@pytest.mark.parametrize("words", ["a 70b chat", "a 70b chat model"])
+def test_what_a_checkpoint_is_for_counts_nothing(words: str) -> None:
+    assert str(_sets(f"serve {words} on 4 h100", {})["model"]).endswith("70B-Instruct")
+
+
+def test_a_run_that_is_named_behind_a_question_of_practice_is_estimated() -> None:
+    *_, turn = talk(["what's the difference between zero 2 and zero 3 anyway", "llama 8b full on 8 a100 40gb"])
+    assert "compare" not in [call.name for call in turn.calls]

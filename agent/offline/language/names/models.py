@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.offline.catalogue import Catalogue
-from agent.offline.language.lexicon import lexicon, plain_words
+from agent.offline.language.lexicon import Phrase, lexicon, plain_words
 from agent.offline.language.names.known import (
     MOST_GLUED,
     Known,
@@ -174,7 +174,16 @@ def _ends_glued(text: Sequence[Glyphs], end: int) -> bool:
 def _bears(text: Sequence[Glyphs], start: int, end: int) -> bool:
     """Whether a short alias ('R1', 'V3', '70b') is more than a letter and a digit that happen to stand together."""
     first = text[start]
-    return first.text[:1].isupper() or len(first.norm) > 1 or end - start > 2
+    if first.text[:1].isupper() or len(first.norm) > 1 or end - start > 2:
+        return True
+    # 'Serve r1 on 8 h200'
+    worked = start and any(word.end == start and _is_of_work(word) for word in lexicon().at(text, start - 1))
+    return bool(worked) and not text[start + 1].space
+
+
+def _is_of_work(phrase: Phrase) -> bool:
+    """Whether words say that a model is trained or served."""
+    return any(sense.value == "mode" for sense in phrase.all("asked"))
 
 
 def _of_a_program(text: Sequence[Glyphs], end: int) -> bool:

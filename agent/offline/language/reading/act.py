@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -114,7 +114,11 @@ _OFF = (None, False, 0, "none")
 def ranked_one(page: Page) -> tuple[int, int, int] | None:
     """(Which of what was compared is called by what it is better at, token, token behind): 'take the faster one'."""
     best, tokens = page.topic.get("best_by") or {}, page.read.tokens
-    called = [*page.read.asked_at("focus"), *_objectives(page), *_sized(page)]
+    for at in range(1, len(tokens)) if page.offers else ():
+        led = tokens[at - 1].norm in page.read.found.lexicon.pointing
+        if led and tokens[at].norm in page.read.found.lexicon.winners:
+            return _best(page), at, at + 1
+    called = [*page.read.said_at("focus"), *_objectives(page), *_sized(page)]
     for at, end, name in called if page.offers and best else ():
         leads = at > 0 and (tokens[at - 1].norm in page.read.found.lexicon.pointing or _is_of_one(page, at))
         ends = end == len(tokens) or tokens[end].kind == "sign" or page.read.found.sense(end, "number")
@@ -124,6 +128,13 @@ def ranked_one(page: Page) -> tuple[int, int, int] | None:
         if leads and ends and not refused and (figure := _BEST_BY.get(name, name)) in best:
             return best[figure], at, end
     return None
+
+
+def _best(page: Page) -> int:
+    match page.topic:
+        case {"best": int(place)}:
+            return place
+    return 0
 
 
 def _is_what_differs(page: Page, at: int) -> bool:
@@ -232,14 +243,31 @@ def _of_a_vendor(page: Page) -> int | None:
 
 def _by_a_word(page: Page) -> int | None:
     """The one of what was offered that is called by a part of its name that no other has: 'I'll take the pro'."""
-    parts = [{part for value in offer.values() for part in str(value).lower().split("-")} for offer in page.offers]
-    tokens, leads = page.read.tokens, page.read.found.lexicon.articles | page.read.found.lexicon.pointing
+    parts = [_called(offer) for offer in page.offers]
+    heard, tokens = page.read.found, page.read.tokens
+    leads = heard.lexicon.articles | heard.lexicon.pointing
     for at in range(1, len(tokens)):
-        closes = at + 1 == len(tokens) or tokens[at + 1].kind == "sign" or tokens[at + 1].norm == "one"
-        places = [place for place, words in enumerate(parts) if tokens[at].norm in words]
+        end = at + 1
+        closes = end == len(tokens) or tokens[end].kind == "sign" or tokens[end].norm == "one"
+        closes = closes or heard.does(end, "and_then") is not None
+        makers = {
+            sense.name for word in heard.words.get(at, ()) for sense in word.all("asked") if sense.value == "maker"
+        }
+        places = [place for place, words in enumerate(parts) if {tokens[at].norm, *makers} & words]
         if closes and tokens[at - 1].norm in leads and len(places) == 1 < len(parts):
             return places[0]
     return None
+
+
+def _called(offer: Mapping[str, Any]) -> set[str]:
+    """The words that an option may be called by: parts of what it brings, of its device also the maker's and its
+    line."""
+    words = {part for value in offer.values() for part in str(value).lower().split("-")}
+    match offer:
+        case {"cluster.accelerator": str(id)}:
+            device = find_accelerator(id).value
+            words |= {device.vendor.lower(), *device.name.lower().split()}
+    return words
 
 
 def _is_aside(page: Page, at: int) -> bool:

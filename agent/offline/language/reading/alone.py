@@ -34,6 +34,8 @@ _PEOPLE, _DEVICES = "concurrency", "count"
 _UNSURE = 2.0
 # Doublings from which on a number is hardly another value of one, and what lengths in tokens are multiples of.
 _FAR, _LENGTHS = 5, 1024
+# What ends a run, and what its devices stand behind.
+_ENDS, _RUNS_ON = ("deadline_h", "budget_usd"), ("with", "on", "mit", "auf", "con", "en", "avec", "sur", "com", "em")
 _LENGTHS_OF = ("seq_len", "max_context", "input_len")
 _FEWEST_TOKENS = 1e8
 # From here on a value is unusual for a field.
@@ -262,6 +264,9 @@ def _stands_for(
     if any(read.found.sense(at, "owns") for at in sentence) and strange(quantities[_DEVICES], row) <= _UNUSUAL:
         return "count"
     recent = recent if topic.get("followed", True) or corrects else None
+    if recent in _ENDS and get(plan, "cluster.count") and row.start and read.tokens[row.start - 1].norm in _RUNS_ON:
+        # 'With 16', after a deadline
+        return _DEVICES
     if recent is None and _is_of_a_load(read, plan, row):
         return _PEOPLE
     if len(sentence) > _FEW_WORDS or any(read.found.sense(at, "excess") for at in sentence):

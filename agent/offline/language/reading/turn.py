@@ -28,7 +28,13 @@ from agent.offline.language.reading.alone import value_alone
 from agent.offline.language.reading.edits import edits_of
 from agent.offline.language.reading.named_files import NamedFiles, files_named, left_to_ask
 from agent.offline.language.reading.page import Page, context_of, understood
-from agent.offline.language.reading.unread import lost_words, unknown_words, unused_names, unused_numbers
+from agent.offline.language.reading.unread import (
+    lost_words,
+    says_nothing,
+    unknown_words,
+    unused_names,
+    unused_numbers,
+)
 from planner.requests import ALL_PATHS
 
 # Of a longer message the beginning is read, and the rest is told to be unread.
@@ -274,5 +280,6 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     unknown = [words for words in unknown_words(page) if not (words in named or of_settings(own, words))]
     lost = [words for words in lost if not of_settings(own, words)]
     lost += [words for words in unknown if any(one.isdigit() for one in words)]
+    lost += unknown if page.plan and says_nothing(reading) else ()
     lost += [*_other_providers(page, lost), *_of_another_kind(page, tool)]
-    return replace(reading, lost=lost, unread=list(dict.fromkeys([*lost, *unknown])))
+    return replace(reading, lost=list(dict.fromkeys(lost)), unread=list(dict.fromkeys([*lost, *unknown])))

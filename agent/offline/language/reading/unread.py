@@ -120,6 +120,12 @@ def unused_names(page: Page, reading: Reading) -> list[str]:
     return left if taken & {name.id for name in names} else []
 
 
+def says_nothing(reading: Reading) -> bool:
+    """Whether nothing of a turn was understood but that it goes on: 'async?' repeats the answer."""
+    said = (reading.edits, reading.options, reading.own, reading.refs, reading.focus, reading.figures, reading.pricing)
+    return not any(said)
+
+
 def _listed(values: Iterable[object]) -> Iterator[object]:
     """Values with those of lists and mappings one by one."""
     for value in values:
