@@ -160,6 +160,9 @@ def _talk(reading: Reading, plan: Mapping[str, Any]) -> str | None:
     """What is told where the words ask for nothing that a tool gives."""
     if reading.own.get("control") == "outside":
         return talk.outside(str(reading.own["outside"]))
+    match reading.own:
+        case {"values_of": str(field)} if values := talk.values_of(field):
+            return values
     edits = reading.edits or reading.options or reading.needs
     if not edits and (text := _SAID.get(str(reading.own.get("control")))):
         # A greeting is read as thanks are: where nothing was planned yet, it is one.

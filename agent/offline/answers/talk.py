@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from estimator.plan.choices import valid_values
+from estimator.plan.schema import Goal, Inference, Layout, Training
 from knowledge import figures
+from knowledge.engines import engines_known
+from knowledge.fitted.training import framework_tables
 from pages.answers.lead import without_others
 from pages.blocks import Steps, capitalised
 from planner.partial import get
+from planner.requests import ALL_PATHS
 
 HELP = (
     "I plan LLM training and serving. Name a model, accelerators and what you want to do: I work out whether it fits, "
@@ -57,6 +62,25 @@ NOTHING_TO_COMPARE = (
 def outside(kind: str) -> str:
     """What is said of models that are planned nowhere here: they are not taken for a language model of a like name."""
     return f"{_OUTSIDE[kind]} outside what I plan, so nothing was worked out. {PLANNED}"
+
+
+def values_of(name: str) -> str:
+    """What a field may be, of those that are chosen by a word: 'which optimizers do you know?'; '' of others."""
+    values = [value for value in _values(name) if value != "auto"]
+    if not values:
+        return ""
+    what = name.replace("_", " ")
+    return f"**{len(values)} values of {what}**: {', '.join(values)}. Name one, or leave it open, and I choose."
+
+
+def _values(name: str) -> Sequence[str]:
+    if name == "framework":
+        return framework_tables()["searched"]
+    if name == "engine":
+        return engines_known()
+    leaf = ALL_PATHS[name].rpartition(".")[2]
+    rooms = (Training, Inference, Layout, Goal)
+    return valid_values(next(room.model_fields[leaf].annotation for room in rooms if leaf in room.model_fields))
 
 
 def missing(plan: Mapping[str, Any], asked: set[str], has_nodes: bool) -> list[str]:

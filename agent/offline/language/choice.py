@@ -74,6 +74,8 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
     tool = _likeliest(page, shares)
+    if tool == "list_catalogue" and values_asked(page):
+        return None, {**shares, tool: 0.0}
     if named := _named_outright(page, context.tool, tool if shares[tool] > _SURE else None):
         return named, {named: 1.0}
     if tool == act.NO_TOOL:
@@ -453,6 +455,13 @@ def control_of(page: Page) -> str | None:
     aside = ("stop", "scale")
     means = any(not (sense.kind in aside or sense.value == "assent" or sense.name in joins) for sense in senses)
     return "thanks" if read.courtesies and (wishes == {"help"} or not means) else None
+
+
+def values_asked(page: Page) -> str | None:
+    """The field whose values are asked for, and no row of a catalogue: 'which frameworks do you support?'"""
+    fields = [name for _, _, name in page.read.asked_at("word_field") if name in ALL_PATHS]
+    rows = page.read.asked("catalogue") or page.read.names or page.plan
+    return fields[0] if fields and not rows else None
 
 
 def about_the_answer(page: Page) -> str | None:

@@ -204,3 +204,20 @@ def test_what_a_checkpoint_is_for_counts_nothing(words: str) -> None:
 def test_a_run_that_is_named_behind_a_question_of_practice_is_estimated() -> None:
     *_, turn = talk(["what's the difference between zero 2 and zero 3 anyway", "llama 8b full on 8 a100 40gb"])
     assert "compare" not in [call.name for call in turn.calls]
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [("which frameworks do you support?", "axolotl"), ("which engines do you know?", "sglang")],
+)
+def test_values_of_a_field_are_listed(words: str, values: str) -> None:
+    (turn,) = talk([words])
+    assert not turn.calls
+    assert values in turn.answer
+
+
+@pytest.mark.parametrize("words", ["compare 512 h100 with 512 b200", "compare h100 with 4 v100"])
+def test_what_is_compared_houses_nothing(words: str) -> None:
+    reading = read(f"{words} for pretraining llama 70b on 2T tokens, deadline 60 days", known(), {}, {})
+    told = [edit.value for option in reading.options for edit in option if edit.field == "accelerator"]
+    assert (told[0], len(told), reading.lost) == ("h100-sxm", 2, [])

@@ -61,9 +61,17 @@ def _without_machines(found: list[Name], text: Sequence[Glyphs]) -> list[Name]:
         for machine, device in pairwise(found)
         if machine.kind == device.kind == "accelerator"
         and text[machine.end].norm in lexicon().holding
+        # 'Compare 512 H100 with 512 B200'
+        and not _is_set_against(text, machine.start)
         and any(token.kind == "number" for token in text[machine.end + 1 : min(device.start, machine.end + _NEAR)])
     ]
     return [replace(name, kind="machine") if name in housing else name for name in found]
+
+
+def _is_set_against(text: Sequence[Glyphs], start: int) -> bool:
+    """Whether a device at a token is counted or compared itself."""
+    before = {sense.name for at in range(start) for word in lexicon().at(text, at) for sense in word.all("does")}
+    return "compare" in before or (start > 0 and text[start - 1].kind == "number")
 
 
 def _with_hosts(found: list[Name], text: Sequence[Glyphs]) -> list[Name]:

@@ -55,6 +55,9 @@ def figure_of(page: Page, reading: Reading) -> dict[str, Any]:
     ]
     if specific or named:
         return {"figure": (specific or [name for _, _, name in named])[0]}
+    if "fit" in page.read.asked("focus"):
+        # 'Why does it not fit?'
+        return {"figure": "memory.per_device_bytes"}
     # The numbers of a first question say what is run.
     row = next(iter(page.left or [number.row for number in page.filled if page.plan]), None)
     if row and (size := row.amounts[-1].unit("bytes")) and _is_the_cards(page, row.amounts[-1].value * size.size):

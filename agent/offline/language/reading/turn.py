@@ -12,7 +12,7 @@ from agent.offline.catalogue import Catalogue
 from agent.offline.form import Edit, Need, Reading
 from agent.offline.language.asking import clauses, is_question
 from agent.offline.language.assign import single
-from agent.offline.language.choice import about_the_answer, chosen, control_of, is_of_what_was
+from agent.offline.language.choice import about_the_answer, chosen, control_of, is_of_what_was, values_asked
 from agent.offline.language.features.signs import SWITCHES, asks_what_it_is, weighs_an_api
 from agent.offline.language.labelled import choices, without_labels_behind
 from agent.offline.language.lexicon import lexicon
@@ -258,6 +258,8 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
     own = own_of(page, tool or page.again, reading)
     if tool is None and (about := about_the_answer(page)):
         own |= {"about": about}
+    if tool is None and "list_catalogue" in shares and (field := values_asked(page)):
+        own |= {"values_of": field}
     wished = [name for name in ("help", "thanks") if name in page.read.asked("wish")]
     if tool is None and (control := control_of(page) or next(iter(wished), None)):
         own["control"] = control
