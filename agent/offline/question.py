@@ -219,7 +219,9 @@ def _asked_again(
 ) -> list[str]:
     """What was asked; in a follow-up that asks nothing, what was asked before, save for writing files again."""
     serving, unplaced = is_serving(plan), get(plan, "cluster.count") is None
-    before = [name for name in topic.get("intents", []) if name not in _OF_ONE_TURN]
+    # 'LoRA rank 64 then' behind advice is a run that is changed.
+    once = (*_OF_ONE_TURN, "faster") if reading.act == "change" else _OF_ONE_TURN
+    before = [name for name in topic.get("intents", []) if name not in once]
     counted = any(edit.field in ("count", "nodes") for edit in reading.edits)
     if reading.tool == "check_fit" and "need" in before and not reading.focus:
         # 'And to fine-tune it?' after what it needs.

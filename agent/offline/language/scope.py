@@ -115,6 +115,8 @@ def _switched(heard: Found, things: Sequence[Thing], refusals: Refusals) -> Refu
     """The refusals where a setting that is named before is switched: 'checkpointing is off, turn it on'."""
     for at in range(len(heard.text)):
         on, off = heard.does(at, "turn_on"), heard.does(at, "turn_off")
+        if not (on or off):
+            continue
         before = [thing.start for thing in things if thing.end <= at and thing.key.startswith("value:")]
         if before and off:
             words = refusals.words | {*range(at, off)}
@@ -122,7 +124,7 @@ def _switched(heard: Found, things: Sequence[Thing], refusals: Refusals) -> Refu
             refusals = replace(
                 refusals, things={**refusals.things, before[-1]: heard.text[at].norm}, words=words, unread=unread
             )
-        elif before and on:
+        elif before:
             refusals = replace(refusals, things={at: word for at, word in refusals.things.items() if at != before[-1]})
     return refusals
 

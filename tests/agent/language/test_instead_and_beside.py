@@ -221,3 +221,14 @@ def test_what_is_compared_houses_nothing(words: str) -> None:
     reading = read(f"{words} for pretraining llama 70b on 2T tokens, deadline 60 days", known(), {}, {})
     told = [edit.value for option in reading.options for edit in option if edit.field == "accelerator"]
     assert (told[0], len(told), reading.lost) == ("h100-sxm", 2, [])
+
+
+def test_a_change_behind_advice_is_estimated() -> None:
+    *_, advised, turn = talk(["full ft llama 8b on 8 h100", "how do i make it faster?", "lora rank 64 then"])
+    assert "advise" in [call.name for call in advised.calls]
+    assert "advise" not in [call.name for call in turn.calls]
+
+
+def test_why_it_does_not_fit_is_asked_of_its_memory() -> None:
+    *_, turn = talk(["full ft llama 70b on 2 a100 40gb", "why does it not fit?"])
+    assert turn.calls[-1].arguments["figure"] == "memory.per_device_bytes"
