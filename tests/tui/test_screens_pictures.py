@@ -69,8 +69,8 @@ RESULTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "list_scenarios": lambda given: {"scenarios": SCENARIOS},
     "load_scenario": lambda given: {"name": given["name"], "read_only": False, "notes": [], "folder": "/home/you",
                                     "plan": PLAN, "files": [{"path": "a.yaml", "text": "model: maker/Model-8B\n"}]},
-    "recommend_cluster": lambda given: {"options": OPTIONS, "why": ["The first is cheapest."], "rejected": [],
-                                        "sort": "balanced", "priced": "2026-06-18"},
+    "recommend_cluster": lambda given: {"options": OPTIONS, "why": ["The first is cheapest."], "satisfied": True,
+                                        "rejected": [], "sort": "balanced", "priced": "2026-06-18"},
     "search_playbook": lambda given: {"topics": [{"id": "networks"}] if not given.get("topic") else [],
                                       "entries": ENTRIES if given.get("topic") or given.get("query") else []},
     "matrix_results": lambda given: {"cells": RUNS, "missing": ["fourth"], "accuracy": [
