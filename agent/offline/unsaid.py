@@ -18,7 +18,7 @@ from knowledge import figures
 from knowledge.jobs.serving import USUAL_CLIENTS
 from knowledge.models.catalogue import architecture
 from planner.partial import get, is_serving, knows_length
-from planner.requests import ALL_PATHS, FLAT_NAMES
+from planner.requests import ALL_PATHS, FLAT_NAMES, LATENCY_LIMITS
 
 _DEVICE_HOURS = "goal.budget_device_hours"
 # Requests that engines run at once unless they are told otherwise (vLLM's max_num_seqs on most devices).
@@ -105,7 +105,7 @@ def under_load(plan: dict[str, Any], reading: Reading, question: TurnQuestion) -
     if get(plan, "workload.requests"):
         note = f"{_AT_ONCE} of the requests taken at once, as engines do"
         return merge(plan, {"workload.concurrency": _AT_ONCE}), [*told, note]
-    limited = any(get(plan, ALL_PATHS[name]) for name in ("ttft_slo_ms", "tpot_slo_ms"))
+    limited = any(get(plan, ALL_PATHS[name]) for name in LATENCY_LIMITS)
     clients = 1 if limited else USUAL_CLIENTS
     users = "one user at a time" if clients == 1 else f"{clients} clients at once"
     return merge(plan, {"workload.concurrency": clients}), [*told, f"no load was said: {users} taken"]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from estimator.plan.schema import Inference, Training
 from knowledge import figures
 from knowledge.machines.catalogue import find_accelerator
 from pages.answers.plan import complete
 from pages.blocks import Block, Steps
-from planner.advice.advise import Advice
-from planner.explain.results import Explanation
-from planner.result import Decisive
-from planner.results import Limit, TrainingEstimate
-from planner.serving.results import BestServing, ServingEstimate
+
+if TYPE_CHECKING:  # advice has the tools that it tries behind it
+    from planner.advice.advise import Advice
+    from planner.explain.results import Explanation
+    from planner.result import Decisive
+    from planner.results import Limit, TrainingEstimate
+    from planner.serving.results import BestServing, ServingEstimate
 
 _MOST = 2
 # How a choice is said that is better than the one that was assumed.

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from estimator.errors import PlanError
 from pages.blocks import Block, Headline
 from pages.results.basis import notes
 from pages.results.columns import listed
@@ -64,8 +63,7 @@ class ClustersScreen(TableScreen):
         super().reload()
 
     def load(self) -> Sequence[PlacedOption]:
-        if not self.plan.get("model"):
-            raise PlanError("plan", "there is none yet; choose a model first", ["/plan", "/models"])
+        self.need_model()
         # The cluster is what is asked for, and the layout goes with it.
         open_plan = {key: value for key, value in self.plan.items() if key not in ("cluster", "layout")}
         clusters = find("recommend_cluster").run({"plan": open_plan})

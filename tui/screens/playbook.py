@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from estimator.errors import PlanError
 from knowledge.figures import change, label, plain
 from pages.blocks import Block, Figures, Headline, Note
 from planner.advice.advise import Advice, Advised
@@ -94,8 +93,7 @@ class PlaybookScreen(TableScreen):
         self.do(self._advise, advised, "trying what the playbook advises", group="load")
 
     def _advise(self) -> Advice:
-        if not self.plan.get("model"):
-            raise PlanError("plan", "there is none yet; choose a model first", ["/plan", "/models"])
+        self.need_model()
         advice = find("advise").run({"plan": self.plan})
         assert isinstance(advice, Advice)
         return advice

@@ -89,10 +89,12 @@ class SweepScreen(WorkingScreen):
 
     def on_mount(self) -> None:
         self.query_one(PageView).focus()
-        if self.plan.get("model"):
-            self.action_draw(0)
+        try:
+            self.need_model()
+        except PlanError as error:
+            self.failed(str(error))
         else:
-            self.failed("plan: there is none yet; choose a model first; valid: /plan, /models")
+            self.action_draw(0)
 
     def action_field(self) -> None:
         self.query_one(Input).focus()
@@ -122,8 +124,7 @@ class SweepScreen(WorkingScreen):
             return
 
         def draw() -> Sequence[Block]:
-            if not self.plan.get("model"):
-                raise PlanError("plan", "there is none yet; choose a model first", ["/plan", "/models"])
+            self.need_model()
             values: Any = " ".join(words[1:])
             if ".." not in values:
                 values = values.replace(",", " ").split()

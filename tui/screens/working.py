@@ -44,6 +44,11 @@ class WorkingScreen(ModalScreen[ScreenResult | None]):
     def action_leave(self) -> None:
         self.dismiss(None)
 
+    def need_model(self) -> None:
+        """Raises PlanError where the plan names no model."""
+        if not self.plan.get("model"):
+            raise PlanError("plan", "there is none yet; choose a model first", ["/plan", "/models"])
+
     # What goes on
 
     def do(self, call: Callable[[], T], then: Callable[[T], Any], doing: str, group: str = "work") -> None:

@@ -221,8 +221,8 @@ class Mentions:
 
     def said_at(self, group: str) -> list[tuple[int, int, str]]:
         """As `asked_at`, also in sentences that only tell: 'the cheaper one. How much a month?'"""
-        outside = (hit for hit in self._asking[group] if hit[0] not in self.named_tokens | self.asides)
-        return [(at, end, name) for at, end, name, _ in outside]
+        aside = self.named_tokens | self.asides
+        return [(at, end, name) for at, end, name, _ in self._asking[group] if at not in aside]
 
     @cached_property
     def _asked_at(self) -> dict[str, list[tuple[int, int, str]]]:

@@ -114,12 +114,14 @@ _OFF = (None, False, 0, "none")
 def ranked_one(page: Page) -> tuple[int, int, int] | None:
     """(Which of what was compared is called by what it is better at, token, token behind): 'take the faster one'."""
     best, tokens = page.topic.get("best_by") or {}, page.read.tokens
-    for at in range(1, len(tokens)) if page.offers else ():
+    if not page.offers:
+        return None
+    for at in range(1, len(tokens)):
         led = tokens[at - 1].norm in page.read.found.lexicon.pointing
         if led and tokens[at].norm in page.read.found.lexicon.winners:
             return _best(page), at, at + 1
     called = [*page.read.said_at("focus"), *_objectives(page), *_sized(page)]
-    for at, end, name in called if page.offers and best else ():
+    for at, end, name in called if best else ():
         leads = at > 0 and (tokens[at - 1].norm in page.read.found.lexicon.pointing or _is_of_one(page, at))
         ends = end == len(tokens) or tokens[end].kind == "sign" or page.read.found.sense(end, "number")
         ends = ends or page.read.found.does(end, "and", "and_then") or _is_what_differs(page, end)
@@ -243,6 +245,8 @@ def _of_a_vendor(page: Page) -> int | None:
 
 def _by_a_word(page: Page) -> int | None:
     """The one of what was offered that is called by a part of its name that no other has: 'I'll take the pro'."""
+    if len(page.offers) < 2:
+        return None
     parts = [_called(offer) for offer in page.offers]
     heard, tokens = page.read.found, page.read.tokens
     leads = heard.lexicon.articles | heard.lexicon.pointing
@@ -254,7 +258,7 @@ def _by_a_word(page: Page) -> int | None:
             sense.name for word in heard.words.get(at, ()) for sense in word.all("asked") if sense.value == "maker"
         }
         places = [place for place, words in enumerate(parts) if {tokens[at].norm, *makers} & words]
-        if closes and tokens[at - 1].norm in leads and len(places) == 1 < len(parts):
+        if closes and tokens[at - 1].norm in leads and len(places) == 1:
             return places[0]
     return None
 

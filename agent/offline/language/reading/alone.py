@@ -18,7 +18,7 @@ from agent.offline.language.reading.observed import is_observed
 from agent.offline.language.relative import known_fields
 from agent.offline.language.rows import Row
 from planner.partial import DATA_SIZES, get, is_serving
-from planner.requests import ALL_PATHS
+from planner.requests import ALL_PATHS, LATENCY_LIMITS
 
 if TYPE_CHECKING:
     from agent.offline.language.reading.page import Page
@@ -121,15 +121,12 @@ def _where(row: Row) -> tuple[int, int]:
     return row.start, row.start
 
 
-_LATENCIES = ("ttft_slo_ms", "tpot_slo_ms")
-
-
 def _latency_meant(row: Row, plan: Mapping[str, Any], topic: Mapping[str, Any]) -> str | None:
     """The limit that a time alone is another value of: the only one of a deployment, or what was changed last."""
     last = row.amounts[-1]
     if len(row.amounts) > 1 or last.per or not last.unit("time"):
         return None
-    limits = [name for name in _LATENCIES if get(plan, ALL_PATHS[name])]
+    limits = [name for name in LATENCY_LIMITS if get(plan, ALL_PATHS[name])]
     recent = field_in(topic, "recent")
     meant = recent if recent in limits else limits[0] if len(limits) == 1 else None
     return meant if meant and strange(lexicon().quantities[meant], row) <= _UNUSUAL else None

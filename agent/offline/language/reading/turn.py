@@ -223,12 +223,12 @@ def _of_words(page: Page) -> list[str]:
     return ["a word taken as 4/3 tokens"] if any(unit.name == "tokens" and 1 < unit.size < 2 for unit in units) else []
 
 
-def _of_talk(page: Page, shares: Mapping[str, float]) -> dict[str, Any]:
+def _of_talk(page: Page) -> dict[str, Any]:
     """What a turn asks that no tool answers: of the answer before, of a field's values, for help."""
     own: dict[str, Any] = {}
     if about := about_the_answer(page):
         own["about"] = about
-    if "list_catalogue" in shares and (field := values_asked(page)):
+    if field := values_asked(page):
         own["values_of"] = field
     wished = [name for name in ("help", "thanks") if name in page.read.asked("wish")]
     if control := control_of(page) or next(iter(wished), None):
@@ -269,7 +269,7 @@ def _form(page: Page, tool: str | None, shares: dict[str, float]) -> Reading:
         named = [token.norm for token in page.read.tokens if token.norm in ("server", "offline", "interactive")]
         edits += [Edit("scenario", "set", name) for name in named[:1]]
     own = own_of(page, tool or page.again, reading)
-    own |= _of_talk(page, shares) if tool is None else {}
+    own |= _of_talk(page) if tool is None else {}
     if tool == "sweep":
         swept = {own.get("field"), own.get("second_field"), "nodes" if own.get("nodes") else None, "batch"}
         edits = [edit for edit in edits if edit.field not in swept]

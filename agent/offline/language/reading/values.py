@@ -9,14 +9,13 @@ from agent.offline.language.mentions import SERVING, Value
 from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import NUMBER_OF, free_names, number_names, of_a_number
 from planner.partial import get
-from planner.requests import ALL_PATHS
+from planner.requests import ALL_PATHS, LATENCY_LIMITS
 
 # What 'without' makes of a field that a number says.
 _NONE = {"zero_stage": 0, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "lora_dropout": 0.0, "prefix_hit": 0.0}
 
 _STATISTIC, _OTHER_TAILS = "slo_statistic", ("90", "95")
-_LATENCIES = ("ttft_slo_ms", "tpot_slo_ms")
-_LIMITED = (*_LATENCIES, "e2e_limit_s", "user_rate")
+_LIMITED = (*LATENCY_LIMITS, "e2e_limit_s", "user_rate")
 _LENGTHS = ("input_len", "output_len", "length")
 # What every node has, whatever else it lacks.
 _PLAIN_NETWORK = "ethernet"
@@ -69,7 +68,7 @@ def of_values(page: Page) -> list[tuple[int, list[Edit]]]:
 
 def _holds_a_limit(page: Page, statistic: Value) -> bool:
     """Whether a limit of latency stands that a statistic is of: 'p99 TTFT under 2 s', not 'p50 prompt 1,800 tokens'."""
-    limited = any(map(page.values, _LIMITED)) or any(get(page.plan, ALL_PATHS[name]) for name in _LATENCIES)
+    limited = any(map(page.values, _LIMITED)) or any(get(page.plan, ALL_PATHS[name]) for name in LATENCY_LIMITS)
     of_lengths = (name for name in page.read.found.fields if name.field in _LENGTHS)
     return limited and all(name.start != statistic.end for name in of_lengths)
 
