@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +15,11 @@ from agent.offline.form import Reading
 from agent.offline.options import NOW, Changed, changed, compared, label
 from estimator.plan.schema import merge
 from planner.partial import get, is_serving, knows_length
-from planner.requests import ALL_PATHS
+from planner.requests import ALL_PATHS, LATENCY_LIMITS
 from tools.registry import Tool
 
+# A field and a value of it, as it is printed.
+Pair = tuple[str, str]
 # What the tools of a chain are asked for.
 _OF_TOOL: Mapping[str, tuple[str, ...]] = {
     "check_fit": ("fit",),
@@ -48,7 +50,6 @@ _MATRICES = {"benchmark_matrix", "render_matrix"}
 _SCHEDULERS = {name: name for name in ("slurm", "ssh", "compose", "skypilot", "kubernetes-trainjob")} | {
     "kubernetes": "kubernetes-trainjob", "docker": "compose"}  # fmt: skip
 # Scaling goes on to so many times the plan's devices where no end is said.
-_OF_LATENCY = {"ttft_slo_ms", "tpot_slo_ms"}
 _SPAN, _NODE, _MOST_NODES = 16, 8, 64
 
 
@@ -278,16 +279,12 @@ def _wish(
     if tool is not None:
         own = _own(tool, reading, plan, options, tools)
         if before == tool == "compare" and options and _joins(options, kept, plan):
-            own = _extended(kept, options)
+            own = _joined(kept, options, [*_refused(reading), *_pairs(held)])
         if tool == "compare" and not {"over", "scenarios"} & set(own):
             own |= _compared_before(topic, plan, reading)
             own = _exchanged(reading, own) or own
             if not {"over", "scenarios"} & set(own):
                 return None  # Nothing was named that could be set side by side: the run itself is told.
-        elif tool == "compare" and before == "compare":
-            # 'No AMD then. And a used 3090?'
-            out = [*_refused(reading), *((name, str(value)) for name, values in held.items() for value in values)]
-            own = _without_refused(own, _over(own), out) or own
         if tool in ("report", "render_report", "preview_report") and before == "compare":
             own = {name: kept[name] for name in ("over", "scenarios") if name in kept} | own
         start = {"nodes": _MOST_NODES} if tool == "project_scaling" else {}
@@ -311,8 +308,8 @@ def _again(
     # 'And at 256 clients' behind a comparison is asked of all that was compared.
     changes = reading.act in ("change", "recall")
     # 'TTFT under 2 s' names a limit, and asks for no figure.
-    limits = {edit.field for edit in reading.edits} & _OF_LATENCY
-    focus = {*reading.focus} - ({"latency"} if limits else set())
+    limited = any(edit.field in LATENCY_LIMITS for edit in reading.edits)
+    focus = {*reading.focus} - ({"latency"} if limited else set())
     compares = before == "compare" and changes and reading.tool in _CHAIN and not focus
     asked = not compares and (reading.tool or intents)
     if before is None or asked or not (reading.edits or reading.pricing or reading.own):
@@ -325,12 +322,11 @@ def _again(
 def _exchanged(reading: Reading, own: Mapping[str, Any]) -> dict[str, Any] | None:
     """What was compared with another in the place of one that is refused: 'glm is out, put qwen3-32b in its place'."""
     over: Mapping[str, list[Any]] = _over(own)
-    if left := _scenarios_left(own, _refused(reading)):
-        return left
-    out = [(name, value) for name, value in _refused(reading) if name in over]
+    out = _refused(reading)
     new = [(edit.field, edit.value) for edit in reading.edits if edit.op == "set" and edit.field in over]
     if out and not new:
-        return _without_refused(own, over, out)
+        return _without_refused(own, out)
+    out = [(name, value) for name, value in out if name in over]
     if len(out) != 1 or len(new) != 1 or out[0][0] != new[0][0]:
         return None
     (name, refused), (_, value) = out[0], new[0]
@@ -338,27 +334,25 @@ def _exchanged(reading: Reading, own: Mapping[str, Any]) -> dict[str, Any] | Non
     return {**own, "over": {**over, name: [*kept, value]}} if len(kept) == len(over[name]) - 1 else None
 
 
-def _scenarios_left(own: Mapping[str, Any], out: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
-    """What was compared without the options that bring what is refused, as long as several are left."""
-    before = _scenarios(own)
-    left = [each for each in before if not any(str(each.get(name)) == value for name, value in out)]
-    return {**own, "scenarios": left} if 1 < len(left) < len(before) else None
-
-
-def _refused(reading: Reading) -> list[tuple[str, str]]:
+def _refused(reading: Reading) -> list[Pair]:
     return [(edit.field, str(edit.value)) for edit in reading.edits if edit.op == "refuse"]
 
 
-def _without_refused(
-    own: Mapping[str, Any], over: Mapping[str, list[Any]], out: Sequence[tuple[str, str]]
-) -> dict[str, Any] | None:
-    """What was compared without what is refused: 'without the q8', as long as several are left."""
-    left = {
-        name: [value for value in values if not any(name == field and text == str(value) for field, text in out)]
-        for name, values in over.items()
-    }
-    changed = any(len(left[name]) < len(over[name]) for name in over)
-    return {**own, "over": left} if changed and all(len(values) > 1 for values in left.values()) else None
+def _pairs(values: Mapping[str, Sequence[Any]]) -> Iterator[Pair]:
+    return ((name, str(value)) for name, each in values.items() for value in each)
+
+
+def _without_refused(own: Mapping[str, Any], out: Sequence[Pair]) -> dict[str, Any] | None:
+    """What was compared without the values that are refused, or the options that bring them: 'without the q8', as long
+    as several are left."""
+    over, scenarios = _over(own), _scenarios(own)
+    left = {name: [value for value in values if (name, str(value)) not in out] for name, values in over.items()}
+    rest = [each for each in scenarios if not any((name, str(value)) in out for name, value in each.items())]
+    fewer = len(rest) < len(scenarios) or any(len(left[name]) < len(over[name]) for name in over)
+    enough = all(len(values) > 1 for values in left.values()) and (len(rest) > 1 or not scenarios)
+    if not (fewer and enough):
+        return None
+    return {**own} | ({"over": left} if over else {}) | ({"scenarios": rest} if scenarios else {})
 
 
 def _for_devices(plan: Mapping[str, Any], options: Sequence[Changed]) -> tuple[str, dict[str, Any]] | None:
@@ -421,6 +415,13 @@ def _extended(own: Mapping[str, Any], options: Sequence[Changed]) -> dict[str, A
         values = {name: [*over[name], *(option[name] for option in options if name in option)] for name in over}
         return {**own, "over": {name: list(dict.fromkeys(each)) for name, each in values.items()}}
     return {**own, "scenarios": [*_scenarios(own), *({"name": label(option), **option} for option in options)]}
+
+
+def _joined(own: Mapping[str, Any], options: Sequence[Changed], out: Sequence[Pair]) -> dict[str, Any]:
+    """What was compared with more options, and without what is refused: 'no AMD then, and a used 3090?'. What is named
+    again is refused no more."""
+    extended, named = _extended(own, options), {(name, str(value)) for each in options for name, value in each.items()}
+    return _without_refused(extended, [pair for pair in out if pair not in named]) or extended
 
 
 def _joins(options: Sequence[Changed], own: Mapping[str, Any], plan: Mapping[str, Any]) -> bool:

@@ -232,3 +232,11 @@ def test_a_change_behind_advice_is_estimated() -> None:
 def test_why_it_does_not_fit_is_asked_of_its_memory() -> None:
     *_, turn = talk(["full ft llama 70b on 2 a100 40gb", "why does it not fit?"])
     assert turn.calls[-1].arguments["figure"] == "memory.per_device_bytes"
+
+
+def test_what_was_refused_and_is_named_again_is_compared() -> None:
+    asked = "h100, h200 or mi300x for llama 70b serving, 8 each"
+    *_, turn = talk([asked, "no amd", "compare mi300x, h100 and b200"])
+    assert turn.calls[0].arguments["over"]["accelerator"] == ["mi300x", "h100-sxm", "b200-sxm"]
+    *_, turn = talk([asked, "no amd", "and the mi300x?"])
+    assert "mi300x" in turn.calls[0].arguments["over"]["accelerator"]
