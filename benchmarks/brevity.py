@@ -2,9 +2,9 @@
 
 `python benchmarks/brevity.py [--all] [--show N] [FILE ...]` goes through conversations of tests/data as the offline
 planner answers them, and prints for each file the distinct answers, the median and the ninth decile of words, and the
-most lines, as a screen of 80 columns has them before the fold. Without files: one conversation of each file, which
-tests/agent/test_agent_brevity.py holds to its limits; `--all` goes through all of them, `--show N` prints the N longest
-of each file.
+most lines, as a screen of 80 columns has them before the fold. Without files: one conversation of each file; `--all`
+goes through all of them, `--show N` prints the N longest of each file. tests/agent/test_agent_brevity.py holds to its
+limits what tests/agent/scored_sets.py goes through.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import re
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -45,11 +45,17 @@ def lines(text: str) -> int:
 def leads(file: Path, most: int | None = None) -> list[tuple[scoring.Said, str]]:
     """Each turn of the first conversations, or of all, and what is told of it at first; a text that was told before is
     left out."""
-    told: dict[str, scoring.Said] = {}
+    turns: list[scoring.Said] = []
     for conversation in scoring.conversations(file)[:most]:
         with scoring.home():
-            for turn in scoring.talk([turn["say"] for turn in conversation]):
-                told.setdefault(folded(held(turn.answer)).lead, turn)
+            turns += scoring.talk([turn["say"] for turn in conversation])
+    return leads_of(turns)
+
+
+def leads_of(turns: Iterable[scoring.Said]) -> list[tuple[scoring.Said, str]]:
+    told: dict[str, scoring.Said] = {}
+    for turn in turns:
+        told.setdefault(folded(held(turn.answer)).lead, turn)
     return [(turn, text) for text, turn in told.items()]
 
 

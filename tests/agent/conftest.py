@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 from fake_gemini import KEY, FakeGemini, serving
+from scored_sets import scored_once
+from scoring import Said
 
 from agent.settings import SETTINGS
 
@@ -45,3 +48,10 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGemini]:
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
         monkeypatch.setattr("agent.gemini.model._FIRST_DELAY_S", 0.01)
         yield server
+
+
+@pytest.fixture(scope="session")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, float], list[Said]]]:
+    """The shares of each set of questions and its turns as they went."""
+    folder = tmp_path_factory.getbasetemp()
+    return scored_once((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "scored")

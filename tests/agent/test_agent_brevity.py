@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import statistics
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import part
 
 from agent import session
 from pages.blocks import NEXT, READ_AS, Block, Details, Figures, Folded, Headline, Note, Prose, ranked
@@ -22,23 +20,22 @@ from planner.serving.results import ServingEstimate
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import brevity
-from scoring import Said
+from scoring import Said, talk
 
 _LINES = 8
 _MEDIAN, _DECILE = 90, 160
-# Conversations of each file of questions.
-_MOST = part(1, 5)
 
 
-@cache
-def _answers() -> list[tuple[Said, str]]:
-    return [pair for file in brevity.FILES for pair in brevity.leads(file, _MOST)]
+@pytest.fixture(scope="module")
+def answers(scored: dict[str, tuple[dict[str, float], list[Said]]]) -> list[tuple[Said, str]]:
+    """Each turn of the sets and what is told of it at first."""
+    return brevity.leads_of(turn for _, turns in scored.values() for turn in turns)
 
 
-def test_answers_are_short() -> None:
-    told = [text for _, text in _answers()]
+def test_answers_are_short(answers: list[tuple[Said, str]]) -> None:
+    told = [text for _, text in answers]
     counts = [brevity.words(text) for text in told]
-    assert len(counts) > 2 * len(brevity.FILES)
+    assert len(counts) > 150
     assert statistics.median(counts) <= _MEDIAN
     assert brevity.decile(counts) <= _DECILE
     for text in told:
@@ -61,10 +58,11 @@ def test_every_face_is_given_the_first_lines() -> None:
     assert answer["answer"] == held(answer["answer"])
 
 
-def test_what_hurts_colours_the_first_line() -> None:
+def test_what_hurts_colours_the_first_line(answers: list[tuple[Said, str]]) -> None:
     """Red where a run does not fit; amber at least where it is tight or its figures come with a warning."""
     seen: set[str] = set()
-    for turn, text in _answers():
+    hopeless = brevity.leads_of(talk(["Can I fully fine-tune Llama-3.1-70B on one 4090?"]))
+    for turn, text in [*answers, *hopeless]:
         # The last: where no method was named, what does not fit comes before what does.
         estimates = (o.result for o in reversed(turn.outcomes))
         result = next((each for each in estimates if isinstance(each, TrainingEstimate | ServingEstimate)), None)

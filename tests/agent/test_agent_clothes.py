@@ -80,7 +80,7 @@ def _first_turns() -> list[str]:
 @pytest.mark.parametrize("clothes", CLOTHES)
 def test_clothes_do_not_make_the_question(clothes: str) -> None:
     index = list(CLOTHES).index(clothes)
-    asked = [turn for turn in _first_turns() if CLOTHES[clothes](turn) != turn][index :: part(62, 31)]
+    asked = [turn for turn in _first_turns() if CLOTHES[clothes](turn) != turn][index :: part(124, 31)]
     assert asked
     other = [turn for turn in asked if _said(CLOTHES[clothes](turn)) != _said(turn)]
     # What is unsure tips over for a word more: few do.

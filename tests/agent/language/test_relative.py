@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from conversations import Begun, begun
+from samples import part
 from spoken import FIELDS, MODEL, SERVING, TRAINING, plan_with, written
 
 from planner.partial import get
@@ -67,7 +68,9 @@ def test_factors(name: str) -> None:
     first, *others = usual.nouns
     texts = {way.format(first): factor for factor, ways in FACTORS.items() for way in ways}
     texts |= {ways[0].format(noun): factor for factor, ways in FACTORS.items() for noun in others}
-    wrong = (differs(text, name, round(usual.value * factor, 9)) for text, factor in texts.items())
+    # Each way is said of a third of the fields, and of each field a third of the ways.
+    drawn = list(texts.items())[part(list(FIELDS).index(name) % 3, 0) :: part(3, 1)]
+    wrong = (differs(text, name, round(usual.value * factor, 9)) for text, factor in drawn)
     assert [each for each in wrong if each] == []
 
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from samples import part
 
 from estimator.errors import PlanError
 from estimator.plan.schema import Plan
 from planner.training.planned import Planned, plan_training
 
-_PLANS = 300
+_PLANS = part(150, 300)
 _MODELS = (
     "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "meta-llama/Llama-3.1-405B", "Qwen/Qwen2.5-7B",
     "mistralai/Mixtral-8x7B-v0.1", "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3", "gpt2",
