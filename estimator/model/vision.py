@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Literal
 
 _MOST_STRETCHED = 200.0
@@ -31,6 +32,9 @@ class ImageRule:
     `area`: both sides to the nearest multiple of a cell, with `least_pixels` to `most_pixels` (Qwen2-VL, smart_resize).
     `shrink`: within `longest` a side and `most_pixels`, never enlarged, then padded to whole cells (Pixtral; Kimi-VL).
     `budget`: as many cells as `most_pixels` hold, whatever the image's own size (Gemma 4).
+    `padded`: to whole cells, shrunk as little as `most_pixels` need (GLM-5.3); `shape`: of the cells around its size,
+    those of the nearest shape (Muse); `patched`: as of `padded`, by patches that are then made whole cells (Nemotron
+    3 Omni).
     `canvas`: tiles of `tile` pixels a side, `most_tiles` at most, on the smallest canvas that does not shrink the image
     (Llama 4); `aspect`: on that of the nearest shape (InternVL); both with the whole image as one tile more.
     `fixed`: every image is scaled to `tile` pixels a side (Gemma 3).
@@ -40,6 +44,8 @@ class ImageRule:
     the nearest shape above `most_tiles` (Phi-4-multimodal); `pinned`: `least_tiles` or more, `most_side` a side, that
     hold most of it and waste least (LLaVA-NeXT, LLaVA-OneVision). Cells of padding are left out but for `widest`,
     more than `most_cells` are shrunk to so many, and the whole image follows, with marks of rows where `marks_whole`.
+    `views`: the whole image, `whole` pixels a side, and where it is above a tile also tiles of the nearest shape, both
+    with marks of rows (DeepSeek-OCR); `split`: as of `area`, and above twice `most_pixels` tiles before it (LFM2-VL).
     `slices`: the whole image, and where it has more pixels than a tile also tiles of the nearest shape, each scaled to
     about a tile's pixels (MiniCPM-V).
     `queries`: a resampler makes so many tokens of each tile, whatever its cells.
@@ -47,11 +53,26 @@ class ImageRule:
     A video is read in groups of `frames` frames, with `video_least` to `video_pixels` in all its frames together, or,
     where `by_frame`, in each, or each frame is a tile of `frame_tokens`, marks in (both 0: how videos are read is not
     known); `marked_once`: its marks are around the whole. `several`: tokens of each of several images, where only one
-    alone is cut into tiles (0: each is read as one alone is).
+    alone is cut into tiles (0: each is read as one alone is). `spare`: sides of whole cells have a column more.
     """
 
     kind: Literal[
-        "area", "shrink", "budget", "canvas", "aspect", "fixed", "crossed", "widest", "cover", "pinned", "slices"
+        "area",
+        "shrink",
+        "budget",
+        "padded",
+        "shape",
+        "patched",
+        "canvas",
+        "aspect",
+        "fixed",
+        "crossed",
+        "widest",
+        "cover",
+        "pinned",
+        "views",
+        "split",
+        "slices",
     ]
     patch: int
     merge: int
@@ -59,6 +80,7 @@ class ImageRule:
     most_pixels: int = 0
     longest: int = 0
     tile: int = 0
+    whole: int = 0
     most_tiles: int = 1
     least_tiles: int = 1
     most_side: int = 0
@@ -75,6 +97,7 @@ class ImageRule:
     frame_tokens: int = 0
     by_frame: bool = False
     marked_once: bool = False
+    spare: bool = False
 
     @property
     def cell(self) -> int:
@@ -130,6 +153,8 @@ def image(rule: ImageRule, width: int, height: int) -> Seen:
         return _spread(rule, width, height)
     if rule.kind == "slices":
         return _sliced(rule, width, height)
+    if rule.kind in ("views", "split"):
+        return _beside_tiles(rule, width, height)
     columns, rows = _cells(rule, width, height)
     return Seen(columns * rows + rule.each_row * rows + rule.around, columns * rows * rule.merge**2)
 
@@ -147,8 +172,10 @@ def video(rule: ImageRule, frames: int, width: int, height: int) -> Seen:
 
 def _cells(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
     cell = rule.cell
-    if rule.kind == "area":
+    if rule.kind in ("area", "split"):
         return _nearest(cell, width, height, rule.least_pixels, rule.most_pixels)
+    if rule.kind in ("padded", "shape", "patched"):
+        return {"padded": _padded, "shape": _shaped, "patched": _patched}[rule.kind](rule, width, height)
     if rule.kind == "budget":
         scale = math.sqrt(rule.most_pixels / (width * height))
         most = rule.most_pixels // cell**2
@@ -158,7 +185,59 @@ def _cells(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
     if rule.most_pixels:
         covered = max(1, width // rule.patch) * max(1, height // rule.patch) * rule.patch**2
         scale = min(scale, math.sqrt(rule.most_pixels / covered))
-    return math.ceil(max(1, int(width * scale)) / cell), math.ceil(max(1, int(height * scale)) / cell)
+    return math.ceil((max(1, int(width * scale)) + rule.spare) / cell), math.ceil(max(1, int(height * scale)) / cell)
+
+
+def _padded(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
+    """(Columns, rows) of transformers' Glm5NextImageProcessor: the highest content whose whole cells are allowed."""
+    cell, most = rule.cell, rule.most_pixels // rule.cell**2
+    columns, rows = math.ceil(width / cell), math.ceil(height / cell)
+    if columns * rows * cell**2 < rule.least_pixels:
+        scale = math.sqrt(rule.least_pixels / (width * height))
+        columns, rows = math.ceil(math.ceil(width * scale) / cell), math.ceil(math.ceil(height * scale) / cell)
+    if columns * rows <= most:
+        return columns, rows
+    low, high, best = 1, height, (1, 1)
+    while low <= high:
+        middle = (low + high) // 2
+        grid = math.ceil(max(1, width * middle // height) / cell), math.ceil(middle / cell)
+        best, low, high = (grid, middle + 1, high) if math.prod(grid) <= most else (best, low, middle - 1)
+    return best
+
+
+def _shaped(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
+    """(Columns, rows) of transformers' MuseGlimmerImageProcessor."""
+    most = rule.most_pixels // rule.cell**2
+    across, down = width / rule.cell, height / rule.cell
+    if across * down > most:
+        down = math.sqrt(most / (width / height))
+        across = down * width / height
+    # Of equal shapes the processor takes what its set has first.
+    around = set(product((math.floor(down), math.ceil(down)), (math.floor(across), math.ceil(across))))
+    grids = [grid for grid in around if min(grid) >= 1 and math.prod(grid) <= most]
+    if not grids:
+        return max(1, round(across)), max(1, round(down))
+    rows, columns = min(grids, key=lambda grid: abs(grid[0] / grid[1] - height / width))
+    return columns, rows
+
+
+def _patched(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
+    """(Columns, rows) of transformers' NemotronH_Omni_Reasoning_V3ImageProcessor."""
+    least, most = (pixels // rule.patch**2 for pixels in (rule.least_pixels, rule.most_pixels))
+    across, down = (round(side / rule.patch + 0.5) for side in (width, height))
+    scale = min(math.sqrt(most / (across * down)), 1.0)
+    across, down = math.floor(scale * across), math.floor(scale * down)
+    if across * down < least:
+        scale = math.sqrt(least / (across * down))
+        across, down = math.ceil(scale * across), math.ceil(scale * down)
+    rows = _whole(down, across, rule.merge, most)
+    return _whole(across, rows * rule.merge, rule.merge, most), rows
+
+
+def _whole(patches: int, others: int, merge: int, most: int) -> int:
+    """Cells of a side of so many patches: more patches where the other side leaves room for them."""
+    cells = math.ceil(patches / merge)
+    return cells if cells * merge * others <= most else max(1, patches // merge)
 
 
 def _nearest(cell: int, width: int, height: int, least: float, most: float) -> tuple[int, int]:
@@ -203,6 +282,27 @@ def _spread(rule: ImageRule, width: int, height: int) -> Seen:
     whole = side * (side + rule.each_row * rule.marks_whole)
     tokens = down * (across + rule.each_row) + whole + rule.around
     return Seen(tokens, (columns * rows + 1) * (rule.tile // rule.patch) ** 2)
+
+
+def _beside_tiles(rule: ImageRule, width: int, height: int) -> Seen:
+    """The whole image, and tiles of it where it is large."""
+    side = rule.tile // rule.cell
+    tile = (rule.tile // rule.patch) ** 2
+    if rule.kind == "views":
+        is_large = max(width, height) > rule.tile
+        columns = rows = rule.whole // rule.cell
+    else:
+        is_large = math.prod(max(rule.patch, round(each / rule.cell) * rule.cell) for each in (width, height)) > (
+            2 * rule.most_pixels
+        )
+        columns, rows = _cells(rule, width, height)
+    tokens, patches = rows * (columns + rule.each_row) + rule.around, columns * rows * rule.merge**2
+    if not is_large:
+        return Seen(tokens, patches)
+    across, down = _grid(rule, width, height)
+    tiles = across * down
+    tokens += down * side * (across * side + rule.each_row) + rule.each_tile * (tiles + rule.marks_whole)
+    return Seen(tokens, patches + tiles * tile)
 
 
 def _widest(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
@@ -271,7 +371,8 @@ def _slices(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
 def _grid(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
     """(Columns, rows) of tiles."""
     most, tile = rule.most_tiles, rule.tile
-    grids = [(x, y) for x in range(1, most + 1) for y in range(1, most + 1) if x * y <= most]
+    grids = [(x, y) for x in range(1, most + 1) for y in range(1, most + 1)]
+    grids = [grid for grid in grids if rule.least_tiles <= math.prod(grid) <= most]
     if rule.kind in ("canvas", "crossed"):
         scales = {grid: min(grid[0] * tile / width, grid[1] * tile / height) for grid in grids}
         enough = [scale for scale in scales.values() if scale >= 1]

@@ -44,6 +44,8 @@ def _tower(model: str) -> Any:
         ("openbmb/MiniCPM-V-4_5", 8_695_895_280 - 8_189_195_264),
         ("openbmb/MiniCPM-V-4.6", 1_300_428_016 - 752_161_600),
         ("moonshotai/Kimi-VL-A3B-Instruct", 16_407_657_776 - 15_960_110_208 - 1_728),
+        ("LiquidAI/LFM2.5-VL-1.6B", 1_596_625_904 - 1_170_340_608),
+        ("LGAI-EXAONE/EXAONE-4.5-33B", 34_350_097_664 - 32_527_504_384 - 536_110_336),  # its layer of prediction
     ],
 )
 def test_towers_have_the_weights_that_checkpoints_hold(model: str, parameters: int) -> None:
@@ -84,6 +86,20 @@ def test_towers_have_the_weights_that_checkpoints_hold(model: str, parameters: i
         ("llava-hf/llava-onevision-qwen2-7b-ov-hf", (1920, 1080), 7269),
         ("llava-hf/llava-onevision-qwen2-0.5b-ov-hf", (640, 480), 2929),
         ("meta-llama/Llama-3.2-11B-Vision", (768, 768), 1),
+        ("LGAI-EXAONE/EXAONE-4.5-33B", (1920, 1080), 1224),
+        ("zai-org/GLM-5.3-Flash", (1920, 1080), 69 * 39 + 2),
+        ("zai-org/GLM-5.3-Flash", (4096, 3072), 7933),
+        ("meta-models/Muse-Glimmer-30B", (200, 200), 66),
+        ("meta-models/Muse-Spark-Open-816B-A42B", (4096, 3072), 4017),
+        ("nvidia/Nemotron-3-Nano-Omni-30B-A3B-Reasoning-BF16", (336, 336), 258),
+        ("nvidia/Nemotron-3-Nano-Omni-30B-A3B-Reasoning-BF16", (4096, 3072), 3302),
+        ("LiquidAI/LFM2.5-VL-1.6B", (512, 512), 256 + 2),
+        ("LiquidAI/LFM2.5-VL-450M", (1920, 1080), 2311),
+        ("deepseek-ai/DeepSeek-OCR", (640, 640), 16 * 17 + 1),
+        ("deepseek-ai/DeepSeek-OCR", (1024, 1024), 16 * 17 + 1 + 20 * 21),
+        ("thinkingmachines/Inkling-NVFP4", (800, 600), 15 * 21 + 1),
+        ("thinkingmachines/Inkling-2-Small-MXFP8", (800, 600), 15 * 20 + 1),
+        ("google/gemma-3n-E4B", (4000, 100), 256 + 2),
     ],
 )
 def test_images_are_as_many_tokens_as_the_processor_makes(model: str, size: tuple[int, int], tokens: int) -> None:
