@@ -37,6 +37,7 @@ class Accelerator:
     host_bandwidth: float
     tdp_w: float | None
     cores: int | None = None
+    clock_hz: float | None = None
     form_factor: str = ""
     year: int | None = None
     source: str = ""

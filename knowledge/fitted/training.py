@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
@@ -302,12 +302,20 @@ def _unmeasured_spread(family: str) -> float:
 
 
 @cache
-def surfaces(accelerator: str, kin: str = "", trains: bool = False) -> dict[Kind, MatmulSurface]:
+def surfaces(
+    accelerator: str, kin: str = "", trains: bool = False, cores: int | None = None
+) -> dict[Kind, MatmulSurface]:
     """The matmul surfaces of an accelerator by kind of operand; those of all devices where it has none of its own,
-    those of the family `kin` where that is named, and of the library that training calls where it `trains`."""
-    _, rows = surface_rows(accelerator, kin, trains)
+    those of the family `kin` where that is named, and of the library that training calls where it `trains`. Outputs
+    that keep `cores` busy are as many for each as on the devices that were timed."""
+    name, rows = surface_rows(accelerator, kin, trains)
     names = [field.name for field in fields(MatmulSurface)]
-    return {kind: MatmulSurface(**{name: row[name] for name in names}) for kind, row in rows.items()}
+    timed: dict[Kind, MatmulSurface] = {
+        kind: MatmulSurface(**{name: row[name] for name in names}) for kind, row in rows.items()
+    }
+    behind = _timed_matmuls()["cores"].get(name)
+    share = cores / behind if cores and behind else 1.0
+    return {kind: replace(surface, wave_outputs=surface.wave_outputs * share) for kind, surface in timed.items()}
 
 
 def surface_rows(accelerator: str, kin: str = "", trains: bool = False) -> tuple[str, dict[Kind, dict[str, Any]]]:

@@ -224,6 +224,7 @@ def _accelerator(row: dict[str, str]) -> Accelerator:
         host_bandwidth=host,
         tdp_w=float(row["tdp_w"]) if row["tdp_w"] else None,
         cores=int(row["cores"]) if row["cores"] else None,
+        clock_hz=float(row["boost_mhz"]) * 1e6 if row["boost_mhz"] else None,
         form_factor=row["form_factor"],
         year=int(row["year"]) if row["year"] else None,
         source=row["source"],

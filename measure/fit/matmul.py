@@ -359,9 +359,20 @@ def document(fits: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, A
     names = {id: surface_name(id, fits) for id in families()}
     return {
         "accelerators": {id: name for id, name in names.items() if name != "default"},
+        "cores": _timed_cores(fits),
         "surfaces": _flat(fits),
         "library": _flat(library(fits)),
     }
+
+
+def _timed_cores(fits: Mapping[str, Any]) -> dict[str, int]:
+    """By surface, the cores of the devices that its family was timed on."""
+    cores: dict[str, list[int]] = {}
+    for device in accelerators():
+        if device.id in timed() and device.cores:
+            cores.setdefault(families()[device.id], []).append(device.cores)
+    kin = {name: families().get(name, name) for name in fits}
+    return {name: round(float(np.median(cores[kin[name]]))) for name in fits if kin[name] in cores}
 
 
 def _flat(fits: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from estimator.errors import PlanError
+from estimator.machine.matmul import MatmulRates, matmul_seconds
 from estimator.plan.schema import Plan
 from estimator.serving.estimates import estimate
 from estimator.serving.space import deployments
+from knowledge.fitted.training import surfaces
 from knowledge.jobs.serving import serving_job
 
 PAIRS = [
@@ -121,3 +124,37 @@ def test_experts_are_as_wide_as_what_they_read(tokens: int, seconds: float) -> N
     }
     job = serving_job(Plan.parse(plan))
     assert float(estimate(job, deployments(job)).steady.ttft_s[0]) == pytest.approx(seconds, rel=0.3)
+
+
+def prompt_rate(accelerator: str, engine: str, dtype: str) -> float:
+    """Tokens/s at which a prompt of one client is read."""
+    plan = {
+        "model": "llama-3.1-8b",
+        "cluster": {"accelerator": accelerator, "count": 1},
+        "workload": {
+            "kind": "inference", "engine": engine, "weight_dtype": dtype, "input_len": 2048, "output_len": 64,
+            "concurrency": 1,
+        },
+    }  # fmt: skip
+    job = serving_job(Plan.parse(plan))
+    return 2048 / float(estimate(job, deployments(job)).steady.ttft_s[0])
+
+
+@pytest.mark.parametrize("engine", ["llamacpp", "ollama"])
+def test_tensor_cores_change_less_than_their_rate_where_weights_are_unpacked_beside_them(engine: str) -> None:
+    """B300's int8 units are a thirtieth of B200's, A100's do twice and B200's eight times what GeForce's do."""
+    rate = {name: prompt_rate(name, engine, "q4_k_m") for name in ("rtx-3090", "a100-sxm-80gb", "b200-sxm", "b300-sxm")}
+    assert rate["b200-sxm"] / 3.5 < rate["b300-sxm"] < rate["b200-sxm"]
+    assert rate["rtx-3090"] < rate["a100-sxm-80gb"] < 2.0 * rate["rtx-3090"]
+
+
+def test_a_card_with_fewer_of_the_same_cores_is_filled_by_fewer_outputs() -> None:
+    """A product that fills neither takes both as long: what one core works at, not how many there are."""
+    timed, fewer = surfaces("rtx-5090", cores=188), surfaces("rtx-5090", cores=47)
+    for kind, surface in timed.items():
+        times = [
+            matmul_seconds(MatmulRates(one, cores * 2e12, 1e15), np.ones(1), 256.0, 4096.0)
+            for one, cores in ((surface, 188), (fewer[kind], 47))
+        ]
+        assert times[0] == pytest.approx(times[1], rel=0.02)
+    assert surfaces("mi300x", cores=304) == surfaces("mi300x", cores=152)

@@ -75,7 +75,8 @@ class Engine:
     Execution. `graphs` is true where generation runs as CUDA graphs of up to `graph_batch` sequences (`graph_sizes`
     sizes captured), `graph_attention` where they hold attention too. Steps with prompts are graphs but for attention up
     to `mixed_graph_tokens` tokens, and launched kernel by kernel beyond. `row_products` is true where the experts of a
-    single token are vectors times matrices, without the sorting and the tiles of many. `splits_context` is true where
+    single token are vectors times matrices, without the sorting and the tiles of many, `unpacks` where products of few
+    bits unpack and scale them on vector lanes beside the tensor cores. `splits_context` is true where
     devices that would hold the same keys can hold a part of the tokens each. `grouped_queries` is true where
     query heads that share keys read them once in generation. Shared experts run in a stream of their own beside the
     routed ones for up to `shared_beside` tokens of a replayed graph. A layer is `layer_kernels`
@@ -156,6 +157,7 @@ class Engine:
     graph_attention: bool
     mixed_graph_tokens: int
     row_products: bool
+    unpacks: bool
     grouped_queries: bool
     shared_beside: int
     splits_context: bool

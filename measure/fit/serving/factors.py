@@ -20,6 +20,7 @@ from estimator.plan.serving.job import ServingJob
 from estimator.serving.estimates import ServingEstimates, estimate
 from estimator.serving.space import deployments
 from knowledge.engines import engine_lineage, kernels_of
+from knowledge.fitted.decode import decode_evidence
 from knowledge.fitted.serving import ENGINE, SHARED
 from knowledge.fitted.training import device_lineage
 from measure.fit.hierarchy import NUDGE, Design, Factor, Node, Values, nearest, step
@@ -50,7 +51,7 @@ _NOISE: dict[Metric, float] = {"tpot": 0.1, "ttft": 0.35, "throughput": 0.1}
 _HUBER = 2.5
 _SOURCE_POWER = 0.5
 # Estimates are made anew in every round, and taken to be straight lines in its steps, which cost next to nothing.
-_ROUNDS, _STEPS = 9, 5
+_ROUNDS, _STEPS = 14, 5
 
 
 Responses = Mapping[int, Mapping[Metric, Floats]]
@@ -144,8 +145,15 @@ def observations(runs: Sequence[ServedRun]) -> list[Observation]:
 def _leaves(run: ServedRun) -> tuple[tuple[Node, tuple[Factor, ...]], ...]:
     return (
         (("engine", run.job.engine.name), ENGINE_FACTORS),
-        (("device", device_of(run.job)), DEVICE_FACTORS),
+        (("device", device_of(run.job)), _device_factors(device_of(run.job))),
     )
+
+
+@cache
+def _device_factors(family: str) -> tuple[Factor, ...]:
+    """A family's factors; that of experts is little where their kernels were timed alone, too."""
+    timed = decode_evidence(family, "experts", "bf16")[0] > 0
+    return tuple(replace(f, sigma=0.05) if timed and f.name == "experts" else f for f in DEVICE_FACTORS)
 
 
 def device_of(job: ServingJob) -> str:
