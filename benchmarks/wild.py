@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import csv
 import posixpath
-import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from estimator.errors import PlanError  # noqa: E402
+from planner.files.beside import with_named  # noqa: E402
 from planner.files.importing import ImportedConfig, imported  # noqa: E402
 
 DEVICES = {"cluster.accelerator": "h100-sxm"}
@@ -35,8 +35,6 @@ STARTED_WITH = {
     "huggingface/alignment-handbook": "recipes/accelerate_configs/zero3.yaml",
     "princeton-nlp/SimPO": "accelerate_configs/deepspeed_zero3.yaml",
 }
-_DEEPEST = 4
-_MOST, _LONGEST = 9, 60_000
 
 
 @dataclass(frozen=True)
@@ -57,56 +55,48 @@ def rows(name: str | None = None) -> list[Row]:
     return [row for row in every if name in (None, row.set)]
 
 
-def text_of(folder: Path, row: Row, path: str) -> str | None:
-    """A file of the row's repository at its commit; None where there is none."""
-    clone = folder / row.repository.replace("/", "+")
-    clone = clone if (clone / "HEAD").exists() or (clone / ".git").exists() else clone / "repo"
-    command = ["git", "-C", str(clone), "show", f"{row.commit}:{path}"]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    return done.stdout if done.returncode == 0 else None
+@dataclass(frozen=True)
+class Commit:
+    """The files of the row's repository at its commit, as `shardwise check` is given those of a folder."""
 
+    folder: Path
+    row: Row
 
-def _named(row: Row, text: str) -> Iterator[str]:
-    """Paths of configs, scripts and sources that a file names, from its own folder or one above."""
-    folders = [row.path]
-    while folders[-1]:
-        folders.append(posixpath.dirname(folders[-1]))
-    said = re.sub(r"^\s*#.*", "", text, flags=re.MULTILINE)
-    for path in dict.fromkeys(re.findall(r"[\w./-]*\w\.(?:json|ya?ml|toml|py|sh|conf)\b", said)):
-        yield from (posixpath.join(folder, path.lstrip("/")) for folder in folders[1:])
-    if row.path.endswith(".yaml") and row.repository in STARTED_WITH:
-        yield STARTED_WITH[row.repository]
+    def _git(self, *words: str) -> str | None:
+        clone = self.folder / self.row.repository.replace("/", "+")
+        clone = clone if (clone / "HEAD").exists() or (clone / ".git").exists() else clone / "repo"
+        done = subprocess.run(
+            ["git", "-C", str(clone), *words], capture_output=True, text=True, errors="replace", check=False
+        )
+        return done.stdout if done.returncode == 0 else None
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset((self._git("ls-tree", "-r", "-z", "--name-only", self.row.commit) or "").split("\0"))
 
-def _bases(text: str) -> list[str]:
-    """Configs that one stands on: its `defaults`, one or a list."""
-    block = re.search(r"^defaults:((?: *[^\n]*)(?:\n[ -]+[^\n]*|\n *#[^\n]*)*)", text, re.MULTILINE)
-    said = re.sub(r"(^|\s)#.*", "", block[1], flags=re.MULTILINE) if block else ""
-    # Hydra leaves the ending out.
-    plain = re.findall(r"^\s*-\s*([A-Za-z][\w/-]*)\s*$", said, re.MULTILINE)
-    return re.findall(r"[\w./-]+\.yaml\b", said) + [f"{name}.yaml" for name in plain]
+    def is_file(self, path: Path) -> bool:
+        return posixpath.normpath(path.as_posix()) in self._names
+
+    def text(self, path: Path) -> str:
+        text = self._git("show", f"{self.row.commit}:{posixpath.normpath(path.as_posix())}")
+        if text is None:
+            raise PlanError("files", f"{path} is not readable")
+        return text
 
 
 def files_of(folder: Path, row: Row) -> dict[str, str] | None:
-    text = text_of(folder, row, row.path)
-    if text is None:
+    """A row's file and those that it names and that lie beside it; None where the repository is not at hand."""
+    commit = Commit(folder, row)
+    if not commit.is_file(Path(row.path)):
         return None
-    files = {posixpath.basename(row.path): text}
-    for path in _named(row, text):
-        new = posixpath.basename(path) not in files and len(files) < _MOST
-        if new and (other := text_of(folder, row, posixpath.normpath(path))) and len(other) < _LONGEST:
-            files[posixpath.basename(path)] = other
-    left = [(row.path, text)]
-    for _ in range(_DEEPEST):
-        left = [
-            (path, other)
-            for above, inner in left
-            for name in _bases(inner)
-            for path in [posixpath.normpath(posixpath.join(posixpath.dirname(above), name))]
-            if (other := text_of(folder, row, path)) is not None
-        ]
-        files |= {posixpath.basename(path): other for path, other in left}
-    return files
+    files = {row.path: commit.text(Path(row.path))}
+    started = STARTED_WITH.get(row.repository)
+    if row.path.endswith(".yaml") and started is not None:
+        files[started] = commit.text(Path(started))
+    try:
+        return with_named(files, {}, commit)
+    except PlanError:
+        return files
 
 
 def outcome(files: dict[str, str]) -> tuple[str, ImportedConfig | None]:

@@ -20,7 +20,8 @@ def checkpoint_needs(launch: Launch) -> list[str]:
     chats = launch.kind == "training" and launch.training.stage in _CHATS
     if launch.model is None:
         return []
-    return [*model_needs(launch.model, chats), *_packed(launch, launch.model)]
+    is_built = any(name in table("data/checkpoints")["build_models"] for name in launch.targets)
+    return [*model_needs(launch.model, chats, is_built), *_packed(launch, launch.model)]
 
 
 def _packed(launch: Launch, model: str) -> list[str]:
@@ -36,8 +37,9 @@ def _packed(launch: Launch, model: str) -> list[str]:
     return [f"weights: {packed}: name {copy} in the files of {programs[0]}"]
 
 
-def model_needs(model: str, chats: bool) -> list[str]:
-    """The same of a checkpoint by its name; `chats`: conversations go through its template."""
+def model_needs(model: str, chats: bool, is_built: bool = False) -> list[str]:
+    """The same of a checkpoint by its name; `chats`: conversations go through its template; `is_built`: the program
+    builds the model by code of its own, and loads the tokenizer alone."""
     name, words = model.lower(), table("data/checkpoints")
     facts = _facts(model)
     needs: list[str] = []
@@ -51,12 +53,15 @@ def model_needs(model: str, chats: bool) -> list[str]:
             f"licence: whether the download of {model} is gated is not known here{of_owner}; its page on "
             "huggingface.co says so, and a gated one needs HF_TOKEN on every node"
         )
-    if facts is not None and facts.fields.get("model_type") in words["own_code"]:
+    own_tokenizer = any(re.match(pattern, name) for pattern in words["own_tokenizer"])
+    if is_built and own_tokenizer:
+        needs.append(f"code: the tokenizer of {model} is code in its own repository; read it before it is loaded")
+    elif not is_built and facts is not None and facts.fields.get("model_type") in words["own_code"]:
         needs.append(
             f"code: {model} is loaded by code in its own repository (or by a newer transformers); read it, then set "
             "trust_remote_code"
         )
-    elif any(re.match(pattern, name) for pattern in words["own_tokenizer"]):
+    elif not is_built and own_tokenizer:
         needs.append(
             f"code: the tokenizer of {model} is code in its own repository; read it, then set trust_remote_code"
         )

@@ -19,6 +19,8 @@ from launchers.tables import table
 # Axes that a Plan has; the sizes inside a slice and across slices multiply.
 _AXES = {"data": "copies", "fsdp": "shards", "context": "cp", "sequence": "cp", "tensor": "tp", "expert": "ep",
          "pipeline": "pp", "fsdp_transpose": "shards"}  # fmt: skip
+# Switches of its engine, which no training has on.
+_DECODES = ("replicate_quant_scale", "quantize_kvcache")
 # Policies that keep some of the matmuls of a layer.
 _PARTS = ("minimal", "minimal_flash", "save_qkv_proj", "save_out_proj", "minimal_with_context",
           "save_dot_with_context_except_mlp")  # fmt: skip
@@ -52,6 +54,9 @@ def read(keys: Keys, findings: Findings) -> None:
         findings.put("workload.stage", "dpo", paired)
     for each in [each for each in keys.items if each.startswith("dpo_")]:
         keys.take(each)
+    for word in _DECODES:
+        if (decodes := keys.take(word)) is not None and is_set(decodes):
+            findings.block("workload", decodes, "is of decoding: MaxText's engine serves with it")
     findings.default("workload.stage", "pretrain", "MaxText's trainer pretrains")
     findings.default("workload.method", "full", "MaxText trains all weights")
     findings.default("workload.packing", True, "text is cut into full rows")

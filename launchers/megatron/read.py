@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from estimator.plan.schema import RecomputeModule
 from launchers.megatron.read_model import read_model
-from launchers.reading.commands import UNKNOWN_ARGUMENTS
+from launchers.reading.commands import UNKNOWN_ARGUMENTS, base_name
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, as_truth, is_certain, is_set
 from launchers.reading.formats import Format
@@ -333,7 +333,7 @@ def read_command(start: Program, setting: ScriptSetting) -> str:
     told = {row.key for row in findings.not_read}
     for item in unsure:
         # One that was passed over without being told.
-        if item.origin not in told and str(item.value).rpartition("/")[2] not in findings.refers:
+        if item.origin not in told and base_name(str(item.value)) not in map(base_name, findings.refers):
             findings.block("workload", item, "what follows is known only where it runs")
     return "Megatron-LM arguments"
 

@@ -29,15 +29,20 @@ def _nothing(_path: str) -> Any:
     return UNKNOWN
 
 
+def _no_source(_path: str) -> str | None:
+    return None
+
+
 @dataclass
 class Invocation:
-    """What a source is started with: `options` by name, `words` that belong to none, variables of the environment, and
-    `load`, which gives the data of a config by its path."""
+    """What a source is started with: `options` by name, `words` that belong to none, variables of the environment,
+    `load`, which gives the data of a config by its path, and `source`, which gives the text of one that it imports."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     words: Sequence[Any] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     load: Callable[[str], Any] = _nothing
+    source: Callable[[str], str | None] = _no_source
 
 
 def constants(tree: ast.Module, start: Invocation | None = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import operator
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from launchers.reading.findings import as_truth
@@ -45,7 +46,8 @@ _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.In: lambda left, right: left in right, ast.NotIn: lambda left, right: left not in right,
 }  # fmt: skip
 _DEPTH = "calls inside calls"
-_DEEPEST = 4
+_DEEPEST = 3
+_LARGEST_FUNCTION = 600  # parts
 
 
 @dataclass(frozen=True)
@@ -174,10 +176,17 @@ def usual_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterat
         yield argument.arg, usual
 
 
+@lru_cache(maxsize=4096)
+def _gives_back(function: ast.AST) -> bool:
+    """Whether a function gives back anything, and is not of the size of a program: what that gives is not told."""
+    parts = list(ast.walk(function))
+    return len(parts) < _LARGEST_FUNCTION and any(isinstance(p, ast.Return) and p.value is not None for p in parts)
+
+
 def _called_own(function: ast.AST, call: ast.Call, names: Mapping[str, Any]) -> Any:
     """What a function of the source gives back for a call: the value of its only return."""
     depth = names.get(_DEPTH, 0)
-    if not isinstance(function, FUNCTIONS) or depth >= _DEEPEST:
+    if not isinstance(function, FUNCTIONS) or depth >= _DEEPEST or not _gives_back(function):
         return UNKNOWN
     places = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     inside = {name: value_of(usual, names) for name, usual in usual_parameters(function) if usual is not None}

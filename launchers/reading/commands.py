@@ -9,7 +9,7 @@ from dataclasses import replace
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import is_certain
 from launchers.shell.options import options, overrides
-from launchers.shell.scripts import Word
+from launchers.shell.scripts import UNKNOWN, Word
 from launchers.shell.setting import Program, ScriptSetting
 
 CommandReader = Callable[[Program, ScriptSetting], str | None]
@@ -71,7 +71,7 @@ def model_word(rest: Sequence[Word], setting: ScriptSetting) -> Item | None:
 def named_document(path: str, item: Item, setting: ScriptSetting) -> Keys | None:
     """The config of that name among the files given; else it is noted as missing."""
     document = setting.documents.get(base_name(path))
-    if document is None and is_certain(path):
+    if document is None and is_certain(path.rpartition(UNKNOWN)[2]):
         setting.findings.refer(item, path, "the program's settings")
     return document
 

@@ -17,6 +17,8 @@ from launchers.reading.recognition import config, is_python, is_script
 from launchers.schedulers.read import read_jobs
 from launchers.shell.scripts import UNKNOWN
 
+# The config that one of MaxText's stands on, and the one that it ships, whose values are its defaults.
+_BASE, _PUBLISHED_BASE = "base_config", "base.yml"
 # Configs that a script may open and that what it starts reads itself.
 _OF_OTHERS = ("DeepSpeed", "accelerate")
 
@@ -41,6 +43,8 @@ class FileSet:
     opened: set[str] = field(default_factory=set)
     started: set[str] = field(default_factory=set)
     """Python that a script starts."""
+    imported: set[str] = field(default_factory=set)
+    """Python that other Python of the set imports, by path."""
     words: set[str] = field(default_factory=set)
     """Names of files that the commands of scripts have among their words."""
 
@@ -106,6 +110,19 @@ class FileSet:
                     self.findings.formats[other] = "settings of a script"
         return data
 
+    def sources(self) -> dict[str, str]:
+        """Python of the set by file name; of several of one name the first that was given."""
+        return {base_name(path): text for path, text in reversed(self.python.items())}
+
+    def source(self, path: str) -> str | None:
+        """The text of a source that another one imports; None where it is not given."""
+        for other, text in self.python.items():
+            if f"/{other}".endswith(f"/{path}"):
+                self.imported.add(other)
+                return text
+        self.findings.beside[path] = None
+        return None
+
     @property
     def size(self) -> int:
         """How many configs, scripts and sources there are to read."""
@@ -142,7 +159,10 @@ def stack(sets: FileSet) -> None:
 
 def _stand(keys: Keys, sets: FileSet, above: set[str]) -> None:
     """Adds what the configs say that one stands on: of several the last one wins, and each stands on its own."""
-    item = keys.take("defaults")
+    item = keys.take("defaults") or keys.take(_BASE)
+    if item is not None and item.key == _BASE and base_name(str(item.value)) == _PUBLISHED_BASE not in sets.texts:
+        # Of what that says the reader knows.
+        item = None
     names = [] if item is None else item.value if isinstance(item.value, list) else [item.value]
     # Hydra leaves the ending out.
     whole = (f"{name}.yaml" if f"{base_name(name)}.yaml" in sets.texts else name for name in map(str, names))
@@ -153,6 +173,8 @@ def _stand(keys: Keys, sets: FileSet, above: set[str]) -> None:
         if base is None:
             if item is not None and name.endswith((".yaml", ".yml")):
                 _lacks(sets.findings, item, name)
+            elif re.fullmatch(r"[A-Za-z][\w/-]*", name):
+                sets.findings.beside[f"{name}.yaml"] = None
             continue
         sets.bases.add(base_name(name))
         _stand(base, sets, above | {base_name(name)})

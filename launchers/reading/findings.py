@@ -86,6 +86,9 @@ class Findings:
         once."""
         self.either: dict[str, Either] = {}
         self.refers: dict[str, str] = {}
+        self.beside: dict[str, None] = {}
+        """Paths that sources and configs may have which say more where they are there: what is started, what that
+        imports, and what a config stands on by a bare name."""
         self.named: list[Item] = []
         """What options and keys that nobody reads call the model."""
         self.unknown: list[str] = []
@@ -164,10 +167,11 @@ class Findings:
 
     def refer(self, item: Item, path: str, what: str) -> None:
         """The file names another one, which says `what`."""
-        name = re.split(r"[/\\]", path)[-1]
-        if not is_certain(path) and is_certain(name) and name:
-            # Of a folder that is known only where it runs.
-            path = name
+        if not is_certain(path) and is_certain(path.rpartition(UNKNOWN)[2]):
+            # What is known of it, below a folder that is known only where it runs.
+            path = path.rpartition(UNKNOWN)[2].partition("/")[2]
+        if not path:
+            return
         if not is_certain(path):
             self.leave(item, f"names the file of {what} only where it runs")
             self.nameless.append(f"{item.origin}: names the file of {what} only where it runs")

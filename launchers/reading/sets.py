@@ -43,6 +43,7 @@ _FRAMEWORKS = {
     "optimum-habana": "optimum-habana", "optimum-neuron": "neuronx",
     "megatron-deepspeed": "megatron-deepspeed",
 }  # fmt: skip
+IMPORTED = "Python that another source imports"
 _TRAINER = "TRL or transformers Trainer arguments"
 # What trains on the Trainer and says nothing of how it is started: accelerate's settings may shard it.
 _UNSTARTED = frozenset(
@@ -56,6 +57,7 @@ _UNSTARTED = frozenset(
         "settings of a script",
         "config that its program ships",
         "Python",
+        IMPORTED,
     }
 )
 # The same of a program whose own command starts it on whole copies, and accelerate's may not.
@@ -113,15 +115,17 @@ def _read_scripts(sets: FileSet, known: dict[str, str]) -> None:
     scripts find where they run."""
     findings = sets.findings
     begun = 0
+    services: dict[str, list[list[str]]] = {}
     while sets.scripts:
         path, text, variables = sets.scripts.pop(_first(sets.scripts))
         name = base_name(path) or path
-        sources = PythonSources({base_name(path): text for path, text in sets.python.items()}, sets.started, sets.load)
+        sources = PythonSources(sets.sources(), sets.started, sets.load, sets.source)
         others = {other: inner for other, inner in sets.texts.items() if other != name}
         setting = ScriptSetting(name, findings, {}, sets.by_name, sources=sources, scripts=others, text=text)
         known |= directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
         begun += len(starts)
+        _several_services(path, starts, services, findings)
         sets.words |= {base_name(word.text.rpartition("=")[2]) for start in starts for word in start.words}
         known |= exported
         findings.formats |= {other: "script" for other, _, _ in sets.scripts if base_name(other) in setting.sourced}
@@ -160,6 +164,20 @@ def _read_scripts(sets: FileSet, known: dict[str, str]) -> None:
         findings.blocked.setdefault("workload", findings.idle[0])
 
 
+def _several_services(
+    path: str, starts: list[Program], services: dict[str, list[list[str]]], findings: Findings
+) -> None:
+    """Services of one file that start different things are no one run, whatever their words have in common.
+    `services`: the words of what each file has started so far."""
+    before = services.setdefault(path, [])
+    words = [[start.kind, *(word.text for word in start.words)] for start in starts]
+    if before and any(row != before[0] for row in words):
+        findings.blocked.setdefault(
+            "workload", f"{base_name(path)} starts services that differ: give the one that is meant"
+        )
+    before += words
+
+
 def _several(starts: list[Program], name: str, before: set[str], findings: Findings) -> None:
     """Runs that one script starts after each other, where they say different things, are no one run. `before`: the
     fields that were open without them."""
@@ -180,7 +198,10 @@ def _read_python(sets: FileSet) -> None:
             sets.findings.formats[path] = "Python that a script starts" if base_name(path) in sets.started else "Python"
         return
     for path, text in sets.python.items():
-        kind = read_python(base_name(path), text, sets.findings, Invocation(load=sets.load))
+        if path in sets.imported:
+            sets.findings.formats[path] = IMPORTED
+            continue
+        kind = read_python(base_name(path), text, sets.findings, Invocation(load=sets.load, source=sets.source))
         if kind := kind or engines.read_python(base_name(path), text, sets.findings):
             sets.findings.formats[path] = kind
         elif len(sets.texts) == 1:
@@ -240,13 +261,7 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
     _packed_model(findings)
     longest_rows_of(findings, stage, bool(_UNPACKED.intersection(findings.programs)))
     _shards_not_given(findings)
-    if not {"llamafactory", "trl", "trainer", "axolotl", "torchtune"}.isdisjoint(findings.programs):
-        for name in _ONE_DEVICE:
-            findings.default(name, 1, "no file splits the model this way")
-        if not findings.refers:
-            findings.default("layout.offload", "none", "no file offloads anything")
-            if not {"llamafactory", "trl", "trainer"}.isdisjoint(findings.programs):
-                findings.default("workload.fused_loss", False, "no file asks for a fused loss")
+    _undone(findings)
     if "nodes" not in findings.values and "nodes" not in findings.blocked and "per_node" in findings.values:
         findings.default("nodes", 1, "one node where no file names more")
     result = total(findings, arguments)
@@ -273,8 +288,22 @@ def _settled(findings: Findings, arguments: Mapping[str, Any]) -> FilesReading:
         findings.formats,
         findings.refers,
         [row for row in findings.either.values() if not _is_told(row.field, arguments, findings)],
+        list(findings.beside),
         "" if findings.comment or "workload.seq_len" in arguments else findings.longest,
     )
+
+
+def _undone(findings: Findings) -> None:
+    """What programs leave undone that no file asks for: splitting the model, offloading, a fused loss."""
+    if not serves(findings) and (findings.programs or findings.backend is not None):
+        for name in _ONE_DEVICE:
+            findings.default(name, 1, "no file splits the model this way")
+    if not (
+        findings.refers or {"llamafactory", "trl", "trainer", "axolotl", "torchtune"}.isdisjoint(findings.programs)
+    ):
+        findings.default("layout.offload", "none", "no file offloads anything")
+        if not {"llamafactory", "trl", "trainer"}.isdisjoint(findings.programs):
+            findings.default("workload.fused_loss", False, "no file asks for a fused loss")
 
 
 def _switches(findings: Findings) -> None:
@@ -367,7 +396,11 @@ def _shards_not_given(findings: Findings) -> None:
 
 def _framework(findings: Findings) -> None:
     """The framework, from the program and from what holds the shards of its states."""
-    if findings.has("workload.framework") or serves(findings) or not findings.programs:
+    if findings.has("workload.framework") or serves(findings):
+        return
+    if not findings.programs:
+        if findings.backend is not None:
+            findings.put("workload.framework", *findings.backend)
         return
     program = next((name for name in findings.programs if name != "accelerate"), "accelerate")
     if "megatron" in findings.programs:

@@ -28,13 +28,19 @@ def _no_config(_path: str) -> Any:
     return UNKNOWN
 
 
+def _no_source(_path: str) -> str | None:
+    return None
+
+
 @dataclass
 class PythonSources:
-    """Python of the set by file name, which of it commands have started, and what gives the data of a config."""
+    """Python of the set by file name, which of it commands have started, what gives the data of a config, and what the
+    text of a source that is imported."""
 
     texts: dict[str, str] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
     load: Callable[[str], Any] = _no_config
+    source: Callable[[str], str | None] = _no_source
 
 
 @dataclass

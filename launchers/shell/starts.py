@@ -205,6 +205,8 @@ def _module(module: Word, rest: list[Word], environment: dict[str, Word], settin
     kind = next((kind for prefix, kind in modules().items() if name.startswith(prefix)), None)
     if kind is not None:
         return [Program(kind, rest, Item(setting.file, "command", name, module.line), environment)]
+    if _is_given(path := f"{name.replace('.', '/')}.py", setting):
+        return _script(Word(path, module.line), rest, environment, setting)
     return _script(module, rest, environment, setting)
 
 
@@ -248,7 +250,7 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
         return [Program("mlperf", rest, item, environment)]
     if "maxtext" in text.lower() and any(word.text.endswith((".yaml", ".yml")) for word in rest):
         return [Program("maxtext", rest, item, environment)]
-    if text.rpartition("/")[2] in setting.sources.texts:
+    if _is_given(text, setting):
         return [Program("python", rest, item, environment)]
     if stem == "train" and (
         has & {"--finetuning_type", "--stage"} or any(word.text.endswith((".yaml", ".yml")) for word in rest)
@@ -263,6 +265,15 @@ def _script(path: Word, rest: list[Word], environment: dict[str, Word], setting:
     if has & {"--model_name_or_path", "--per_device_train_batch_size", "--deepspeed", "--deepspeed_config"}:
         return [Program("trainer", rest, item, environment)]
     return [Program("script", rest, item, environment)] if _TRAINING.search(text) or rest else []
+
+
+def _is_given(path: str, setting: ScriptSetting) -> bool:
+    """Whether the source that a command starts is of the set; it may lie beside."""
+    if path.rpartition("/")[2] in setting.sources.texts:
+        return True
+    if path.endswith(".py"):
+        setting.findings.beside[path.rpartition(UNKNOWN)[2].lstrip("/")] = None
+    return False
 
 
 def _handed_on(rest: list[Word], environment: dict[str, Word], setting: ScriptSetting) -> list[Program] | None:

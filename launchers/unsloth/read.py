@@ -16,6 +16,7 @@ from launchers.optimum_habana import read as habana
 from launchers.optimum_neuron import read as neuron
 from launchers.own_program import read as own_program
 from launchers.own_program.loop import read_loop
+from launchers.python.imports import with_imports
 from launchers.python.loops import Call, gather_loop, workers
 from launchers.python.names import Invocation, constants, scopes
 from launchers.python.source import parsed
@@ -50,6 +51,8 @@ _PACKED = {
 }  # fmt: skip
 # Adapters that are loaded to be trained on (peft_model.py PeftModel.from_pretrained).
 _LOADED = "adapters that are loaded"
+# Adapters that a trainer is given.
+_GIVEN = "the trainer's peft_config"
 # A trainer's model that the source does not load.
 _MADE_ELSEWHERE = "the trainer's model"
 _ROWS_OF_A_DEVICE = "per_device_train_batch_size"
@@ -77,8 +80,8 @@ _TRAINER = {"max_seq_length": "max_length", "packing": "packing", "max_length": 
 
 def read_python(name: str, text: str, findings: Findings, invocation: Invocation | None = None) -> str | None:
     """What the script was taken for; None where it trains with nothing that is known here."""
-    tree = parsed(name, text)
     invocation = invocation or Invocation()
+    tree = with_imports(parsed(name, text), invocation.source)
     names = constants(tree, invocation)
     if any(key.startswith(".") for key in names) and not invocation.options:
         findings.warn(f"{name}: its arguments are taken at the defaults that the script gives them")
@@ -161,6 +164,10 @@ def _adapters(keys: Keys, findings: Findings, adapted: bool, is_told: bool) -> N
         keys.put("use_peft", adapted)
     if (made := keys.take(_MADE_ELSEWHERE)) is not None and not (adapted or told):
         findings.block("workload.method", made, "is made in another file, and may have adapters: --method says so")
+    if (handed := keys.take(_GIVEN)) is not None and not (adapted or is_told):
+        findings.block(
+            "workload.method", handed, "is made where it is not read, and may be of any kind: --method says so"
+        )
     if (loaded := keys.take(_LOADED)) is not None:
         findings.block("workload.method", loaded, "goes on with adapters, of which a file beside them says the kind")
 
@@ -203,6 +210,7 @@ def read_command(start: Program, setting: ScriptSetting) -> str | None:
         [plain(word.text) for word in rest],
         {key: word.text for key, word in variables.items() if word.known},
         setting.sources.load,
+        setting.sources.source,
     )
     setting.sources.started.add(name)
     config = next((word for word in _configs(keys, rest) if base_name(word.text) in setting.documents), None)
@@ -247,7 +255,8 @@ def _by_its_options(start: Program, keys: Keys, setting: ScriptSetting) -> str |
 def _with_defaults(start: Program, keys: Keys, setting: ScriptSetting) -> Program:
     """The command with the words of the field that the source's arguments have at their defaults."""
     name = base_name(str(start.name.value))
-    names = constants(parsed(name, setting.sources.texts[name]), Invocation(dict.fromkeys(keys.items, True)))
+    tree = with_imports(parsed(name, setting.sources.texts[name]), setting.sources.source)
+    names = constants(tree, Invocation(dict.fromkeys(keys.items, True)))
     usual = {
         name.removeprefix("."): value
         for name, value in names.items()
@@ -279,7 +288,7 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
             or last.endswith("Dataset")
             or {"truncation", "max_length"} <= arguments.keys()
         ):
-            _take(keys, arguments, _ROWS, node)
+            _cut(keys, arguments, node)
         elif last in _PACKED:
             _take(keys, arguments, _PACKED[last], node)
         elif name.endswith("PeftModel.from_pretrained"):
@@ -303,6 +312,14 @@ def _gather(keys: Keys, calls: list[tuple[str, ast.Call, Mapping[str, Any]]], un
         # What makes the trainer's arguments is not here.
         keys.put(SPREAD, UNKNOWN, trained)
     return adapted, stage
+
+
+def _cut(keys: Keys, arguments: dict[str, Any], node: ast.Call) -> None:
+    """The length that a data set's rows are cut at: of several the longest, as one may be of questions or a test."""
+    before = keys.look("max_length")
+    _take(keys, arguments, _ROWS, node)
+    if isinstance(before, int) and isinstance(after := keys.look("max_length"), int) and after < before:
+        keys.put("max_length", before, node.lineno)
 
 
 def _configured(keys: Keys, arguments: dict[str, Any], node: ast.Call, kind: str) -> None:
@@ -330,6 +347,8 @@ def _trained(keys: Keys, arguments: dict[str, Any], node: ast.Call, names: Mappi
         and not {"peft_config", "lora_r"} & {*arguments, *keys.items}
     ):
         keys.put(_MADE_ELSEWHERE, UNKNOWN, node.lineno)
+    if is_unknown(arguments.get("peft_config")):
+        keys.put(_GIVEN, UNKNOWN, node.lineno)
     _take(keys, arguments, _TRAINER, node)
     if re.fullmatch(r"[0-9]+(,[0-9]+)*", visible := str(names.get("$CUDA_VISIBLE_DEVICES"))):
         keys.put(_VISIBLE, visible.count(",") + 1, node.lineno)

@@ -10,16 +10,27 @@ from pages.blocks import Block, Figures, Headline, Note, Table
 from pages.rendering.clean import one_line
 from pages.results.basis import notes, tail
 from pages.results.columns import listed
+from pages.results.estimate import remedies
+from planner.fields import leaves
 from planner.requests import ALL_PATHS, flag_of
 
 if TYPE_CHECKING:  # has the readers of all programs behind it
     from planner.files.importing import ImportedConfig
+    from planner.result import Assumption
 
 _SHOWN = 12
-_LOAD = {
+_ASSUMED = {
     "workload.input_len": "prompts of {} tokens",
     "workload.output_len": "answers of {} tokens",
     "workload.concurrency": "{} at once",
+    "workload.response_len": "answers of {} tokens",
+    "workload.group_size": "{} samples of a prompt",
+    "workload.rollout": "samples made {}",
+    "workload.micro_batch": "{} rows at once",
+    "workload.optimizer": "{}",
+    "workload.precision": "{}",
+    "layout.recompute": "recompute {}",
+    "layout.offload": "offload {}",
 }
 # As launchers.reading says of keys that the estimate does not need.
 _NEUTRAL = "affects neither memory nor time"
@@ -30,7 +41,9 @@ def check(result: ImportedConfig) -> list[Block]:
     rows = [[row.field, _short(row.value), row.origin] for row in result.read]
     return [
         verdict(result),
+        *notes("It hangs on what no file says", [_hinge(row) for row in result.hangs_on]),
         *estimated(result),
+        *remedies(result.remedies, "What would make it fit", "why"),
         Figures(list(result.formats.items()), "Files"),
         *([Table(("read", "value", "from"), rows)] if rows else []),
         *_left(result),
@@ -62,10 +75,15 @@ def verdict(result: ImportedConfig) -> Headline:
 
 
 def _assumed_load(result: ImportedConfig) -> str:
-    """What the estimate has a server answer, as far as no file says it."""
-    values = {row.field: figures.plain(row.value) for row in result.assumptions}
-    load = [words.format(values[field]) for field, words in _LOAD.items() if field in values]
+    """What the estimate has a server answer, and a training do, as far as no file and no program says it."""
+    told = dict(leaves(result.implied))
+    values = {row.field: figures.plain(row.value) for row in result.assumptions if row.field not in told}
+    load = [words.format(values[field]) for field, words in _ASSUMED.items() if field in values]
     return f", assuming {', '.join(load)}" if load else ""
+
+
+def _hinge(row: Assumption) -> str:
+    return f"{row.field} {figures.plain(row.value)}: {row.why}"
 
 
 def _memory(result: ImportedConfig) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from estimator.plan.schema import merge
@@ -14,7 +14,6 @@ from planner.fields import leaves
 
 if TYPE_CHECKING:  # has the readers of all programs behind it
     from planner.files.importing import ImportedConfig
-    from planner.results import Remedy
 
 OPEN, REFUSED, FITS, TOO_BIG = "not known", "will not run", "fits", "will not fit"
 _MOST_CHANGES, _MOST_REMEDIES, _LEAST_CHANGE = 4, 2, 0.01
@@ -28,7 +27,6 @@ class CheckedConfig:
     name: str
     now: ImportedConfig | None
     before: ImportedConfig | None = None
-    remedies: Sequence[Remedy] = field(default=())
 
     @property
     def status(self) -> str:
@@ -126,7 +124,7 @@ def _changed(row: CheckedConfig) -> str:
 
 def _reason(row: CheckedConfig) -> Note:
     assert row.now
-    helps = [remedy.what for remedy in row.remedies if remedy.fits][:_MOST_REMEDIES]
+    helps = [remedy.what for remedy in row.now.remedies] if row.now else []
     return Note(row.name, [verdict(row.now).text, *([f"Would fit: {'; or '.join(helps)}."] if helps else [])])
 
 

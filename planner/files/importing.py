@@ -24,11 +24,13 @@ from planner.asked.files import ImportRequest
 from planner.estimates import PlanEstimate, estimate_written, warnings_of
 from planner.fields import leaves
 from planner.files.beside import texts_of
-from planner.fit.serving import headroom
+from planner.fit.remedies import remedies
+from planner.fit.serving import fit_of, headroom
 from planner.money.offers import cheapest, offers
 from planner.partial import get
 from planner.requests import PlanArguments
 from planner.result import Assumption, Result
+from planner.results import Remedy
 from planner.serving import planned as serving
 from planner.serving.planned import Served
 from planner.training.memory import memory_of
@@ -36,9 +38,17 @@ from planner.training.planned import Planned, throughput_of, time_of
 from planner.training.run import run_of
 
 _ONE = "config"
+_MOST_REMEDIES = 3
 _SHARDS, _ROWS = "layout.zero_stage", "workload.seq_len"
 # What files that a program takes say that it does, whatever the estimate of it has.
 _WHAT_IS_RUN = ("workload.stage", "workload.method")
+# Other values of what files leave unsaid, and what of a plan changes with them.
+_OTHERWISE: dict[str, dict[Any, dict[str, Any]]] = {
+    "layout.recompute": {value: {"layout.recompute": value} for value in ("none", "full")},
+    "workload.precision": {value: {"workload.precision": value} for value in ("bf16", "fp32")},
+    "workload.fused_loss": {value: {"workload.fused_loss": value} for value in (False, True)},
+    _SHARDS: {3: {"workload.framework": "deepspeed", _SHARDS: 3}},
+}
 # Rows of few tokens: what has no room with these has none with any.
 _SHORT_ROW = 64
 _SIZED = re.compile(r"(?i)(^|[-_. ])\d+(\.\d+)?[bm]($|[-_. ])")
@@ -82,6 +92,8 @@ class ImportedConfig(Result):
     usd: float | None = Field(description="Of the whole run, at the cheapest on-demand price.")
     usd_per_hour: float | None
     complete_plan: dict[str, Any] | None = Field(description="The plan that was estimated.")
+    hangs_on: list[Assumption] = Field(description="What no file says and another value of which turns the verdict.")
+    remedies: list[Remedy] = Field(description="Changes that would make it fit, where it does not.")
     assumptions: list[Assumption]
     warnings: list[str]
 
@@ -89,7 +101,7 @@ class ImportedConfig(Result):
 def import_config(request: ImportRequest) -> ImportedConfig:
     """Read existing configs."""
     arguments = dict(leaves(PlanArguments._data(request)))
-    return imported(_files(request, arguments), arguments)
+    return imported(_files(request, arguments), arguments, with_remedies=True)
 
 
 def _files(request: ImportRequest, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -134,7 +146,9 @@ class _Outcome:
     warnings: tuple[str, ...] = ()
 
 
-def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> ImportedConfig:
+def imported(files: Mapping[str, str], overrides: Mapping[str, Any], with_remedies: bool = False) -> ImportedConfig:
+    """What `files`, text by name, run with `overrides`, dotted Plan fields that win. Raises PlanError where none of
+    them can be read. `with_remedies`: also what would make it fit where it does not, which takes half a second."""
     plain = {name: without_credentials(text) for name, text in files.items()}
     reading = _of_model(plain) or read(plain, overrides)
     plan = merge(reading.plan, nested(overrides))
@@ -161,6 +175,8 @@ def imported(files: Mapping[str, str], overrides: Mapping[str, Any]) -> Imported
         refused=outcome.refused,
         **vars(outcome.figures),
         complete_plan=estimate.complete_plan if estimate else None,
+        hangs_on=_hinges(whole, reading, outcome),
+        remedies=_remedies(whole, estimate) if with_remedies and not outcome.figures.fits else [],
         assumptions=[*notes, *(row for row in (estimate.assumptions if estimate else ()) if row.field not in told)],
         warnings=[*reading.warnings, *outcome.warnings, *(warnings_of(estimate) if estimate else ())],
     )
@@ -250,6 +266,30 @@ def _either(rows: Sequence[Either], whole: Mapping[str, Any]) -> _Outcome:
     return replace(worst, figures=replace(worst.figures, low_bytes=low), warnings=warnings)
 
 
+def _hinges(whole: Mapping[str, Any], reading: FilesReading, outcome: _Outcome) -> list[Assumption]:
+    """What is assumed of a training that no file says, another value of which turns the verdict."""
+    if outcome.estimate is None or isinstance(outcome.estimate, Served):
+        return []
+    told, rows = dict(leaves(reading.plan)), []
+    for row in (*reading.assumed, *outcome.estimate.assumptions):
+        for value, change in _OTHERWISE.get(row.field, {}).items():
+            if row.field in told or value == row.value or any(row.field == other.field for other in rows):
+                continue
+            other = _estimated(merge(whole, change)).figures.fits
+            if other is not None and other != outcome.figures.fits:
+                turned = f"{row.why}; with {value} it {'fits' if other else 'does not fit'}"
+                rows.append(Assumption(field=row.field, value=row.value, why=turned))
+    return rows
+
+
+def _remedies(whole: Mapping[str, Any], estimate: PlanEstimate | None) -> list[Remedy]:
+    if estimate is None:
+        return []
+    asked = Plan.parse(whole)
+    ways = fit_of(asked).remedies if isinstance(estimate, Served) else remedies(estimate, asked)
+    return [way for way in ways if way.fits][:_MOST_REMEDIES]
+
+
 def _deciding(rows: Sequence[Either], choices: Sequence[dict[str, Any]], outcomes: Sequence[_Outcome]) -> list[Either]:
     """The open fields that the verdict hangs on: those of which another value changes it, and those at their most."""
     verdicts: dict[str, dict[str, set[bool | None]]] = {row.field: {} for row in rows}
@@ -334,6 +374,8 @@ def _missing(reading: FilesReading, whole: Mapping[str, Any]) -> list[Missing]:
     if whole.get("model") is None and "model" not in told:
         where = f"; {', '.join(reading.refers)} may, and is not given" if reading.refers else ""
         rows.append(Missing(field="model", why=f"no file names the model (--model){where}"))
+    if not reading.serves and get(whole, _ROWS) is None and _ROWS not in told and reading.plan.get("workload"):
+        rows.append(Missing(field=_ROWS, why="no file says how long rows are (--seq-len)"))
     if cluster.get("accelerator") is None and "cluster.accelerator" not in told:
         rows.append(
             Missing(field="cluster.accelerator", why="no file says which accelerators it runs on (--accelerator)")

@@ -13,8 +13,6 @@ from typing import Any
 from estimator.errors import PlanError
 from pages.results.repository import OPEN, CheckedConfig, repository, status
 from planner.files.importing import ImportedConfig
-from planner.results import FitCheck, Remedy
-from tools.registry import find
 from tui.commands.plan import show
 from tui.config_files import Folders, Revision, WorkingTree, read_whole
 from tui.jsonout import write_json
@@ -30,7 +28,7 @@ def run(arguments: argparse.Namespace, options: Mapping[str, Any]) -> int:
             revision = Revision(arguments.against)
             before = _checked(_paths(arguments.files, revision), revision, options, now)
         names = list(dict.fromkeys([*now, *before]))
-        rows = [CheckedConfig(name, now.get(name), before.get(name), _remedies(now.get(name))) for name in names]
+        rows = [CheckedConfig(name, now.get(name), before.get(name)) for name in names]
     if arguments.json:
         write_json({"configs": [_plain(row) for row in rows]})
     else:
@@ -70,21 +68,12 @@ def _read(path: Path, tree: Folders, options: Mapping[str, Any]) -> ImportedConf
         return None
 
 
-def _remedies(result: ImportedConfig | None) -> list[Remedy]:
-    """Changes that would make it fit."""
-    if result is None or result.fits is not False or result.complete_plan is None:
-        return []
-    check = find("check_fit").run({"plan": result.complete_plan})
-    assert isinstance(check, FitCheck)
-    return check.remedies
-
-
 def _plain(row: CheckedConfig) -> dict[str, Any]:
     return {
         "config": row.name,
         "status": row.status,
         "before": status(row.before) if row.before else None,
         "changes": row.changes,
-        "remedies": [remedy.what for remedy in row.remedies if remedy.fits],
+        "remedies": [remedy.what for remedy in row.now.remedies] if row.now else [],
         "result": row.now.model_dump(mode="json") if row.now and row.status != OPEN else None,
     }
