@@ -312,11 +312,21 @@ def _relax(last: Attempt) -> Iterator[str]:
 
 def _first(ask: Asked) -> str | None:
     """The cheapest that satisfies; None where nothing does."""
+    result = _satisfying(ask)
+    return result and _described(result)
+
+
+def _satisfying(ask: Asked) -> Recommended | None:
+    """The cheapest that satisfies, whether or not it can be launched so; None where nothing does."""
     try:
-        result = recommended(ask, "cost", 1)
+        result = ranked(ask, "cost", 1)
     except PlanError:
         return None
-    return described(result.choices[0].option) if result.satisfied and result.choices else None
+    return result if result.satisfied and result.choices else None
+
+
+def _described(result: Recommended) -> str:
+    return described(launched(result, 1).choices[0].option)
 
 
 def _nothing(ask: Asked, tried: list[Attempt], field: str) -> AutoConfigured:
@@ -361,20 +371,23 @@ def _nothing(ask: Asked, tried: list[Attempt], field: str) -> AutoConfigured:
 def _relax_hardware(last: Attempt) -> Iterator[str]:
     """What would do with another number of the devices, and with any devices."""
     more = replace(last.ask, **_NO_LIMITS, rejected=[])
-    if told := _first(more):
-        yield f"With another number of these devices: {told}."
+    of_these = _first(more)
+    if of_these:
+        yield f"With another number of these devices: {of_these}."
     plan = last.ask.plan
     if not isinstance(plan.workload, Inference) and "seq_len" not in plan.workload.model_fields_set:
-        sentences = []
+        longest: tuple[int, Recommended] | None = None
         # From the shortest on: where it does not do, no longer one does.
         for length in reversed(_SHORTER):
             shorter = replace(last.ask, plan=plan.patch({"workload.seq_len": length}), rejected=[])
-            if not (cluster := _first(shorter)):
+            if (cluster := _satisfying(shorter)) is None:
                 break
-            sentences.append(f"With sequences of {length:,} tokens: {cluster}.")
-        yield from sentences[-1:]
+            longest = length, cluster
+        if longest:
+            yield f"With sequences of {longest[0]:,} tokens: {_described(longest[1])}."
     anything = asked(Where.model_validate({"plan": plan.given()}))
-    if (anything.devices, anything.providers) != (more.devices, more.providers) and (told := _first(anything)):
+    told = _first(anything) if (anything.devices, anything.providers) != (more.devices, more.providers) else None
+    if told and told != of_these:
         yield f"With other devices: {told}."
 
 

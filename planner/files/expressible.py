@@ -38,9 +38,14 @@ class Expressed:
 
 
 def expressible(
-    plan: Plan, render: Callable[[PlanEstimate], Rendered], estimated: Estimator = estimate_plan
+    plan: Plan,
+    render: Callable[[PlanEstimate], Rendered],
+    estimated: Estimator = estimate_plan,
+    *,
+    only_fitting: bool = False,
 ) -> Expressed:
-    """The estimate of `plan` with its files; `estimated` has no other than `estimate_plan`, sooner.
+    """The estimate of `plan` with its files; `estimated` has no other than `estimate_plan`, sooner. With
+    `only_fitting` what does not fit is no better than none, and is not looked for.
 
     Where a target refuses a value that the user did not give, the valid values of that field are estimated in its
     place, and the best one is taken (what fits, then the least score); of frameworks and engines the first that can run
@@ -65,7 +70,10 @@ def expressible(
                 known = "" if changes or not isinstance(estimate, Planned) else estimate.job.framework.name
                 names = [name for name in frameworks_started() if name != known]
                 # What fits on none of them leaves nothing to look for first.
-                names = _first(stated, render, names) if fits else names
+                first, able = _first(stated, render, names) if fits else (None, names)
+                if only_fitting and first is None:
+                    raise
+                names = [first] if first else able
                 return _by_another_program(stated, against, render, estimated, names)
             value = value_at(plan.given(), refused.field)
             why = f"{SAYABLE}: {refused.problem}"
@@ -100,9 +108,11 @@ def _leaves_framework(stated: Mapping[str, Any]) -> bool:
     return training and value_at(stated, "workload.framework") in (None, "auto")
 
 
-def _first(stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered], names: Sequence[str]) -> list[str]:
+def _first(
+    stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered], names: Sequence[str]
+) -> tuple[str | None, list[str]]:
     """The best of `names` on which the plan fits, on the devices alone or else with host memory too, and whose files
-    say it, sooner known than what all of them come to; where there is none, all that do not refuse the plan."""
+    say it, sooner known than what all of them come to; and all that do not refuse the plan."""
     # What splits in most ways is mostly the fastest of large models: with that known the others are soon left out.
     able = sorted(names, key=_splits, reverse=True)
     for offload in (False, True):
@@ -118,8 +128,8 @@ def _first(stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered]
                     render(planned)
                     first, least = name, planned.score
         if first:
-            return [first]
-    return [name for name in names if name in able]
+            break
+    return first, [name for name in names if name in able]
 
 
 def _splits(framework_name: str) -> int:

@@ -67,7 +67,7 @@ def _expressed(plan: Plan) -> dict[str, Any] | None:
     try:
         training = job_of(plan).training
         same = {f"workload.{name}": getattr(training, name) for name in _OF_THE_RUN}
-        expressed = expressible(plan.patch(same), _rendered, quick_estimate)
+        expressed = expressible(plan.patch(same), _rendered, quick_estimate, only_fitting=True)
     except PlanError:
         return None
     planned = expressed.estimate

@@ -1,6 +1,7 @@
 """auto_configure: the plan that it gives is what the other tools say it is."""
 
 import pytest
+from pace import timely
 
 from estimator.errors import PlanError
 from tools.registry import find
@@ -150,3 +151,13 @@ def test_what_no_hourly_limit_pays_for_is_told_by_the_limit_and_not_by_a_device_
     first = find("recommend_cluster")({**asked, "max_usd_per_hour": usd * 1.001, "accelerators": [device]})
     assert first["options"]
     assert first["options"][0]["usd_per_hour"] == pytest.approx(usd)
+
+
+def test_ways_out_are_told_soon_and_once():
+    run = {"model": "mixtral-8x7b", "accelerator": "l4", "count": 8, "micro_batch": 64, "steps": 16, "method": "full"}
+    found = timely(4.0, lambda: configured(**run))
+    assert not found["fits"]
+    ways = ("With another number of these devices: ", "With sequences of ", "With other devices: ")
+    assert all(row.startswith(way) for row, way in zip(found["relax"], ways, strict=True))
+    only = configured(model="mixtral-8x7b", accelerator="b200", count=1, micro_batch=64, steps=10)
+    assert len({row.partition(": ")[2] for row in only["relax"]}) == len(only["relax"])
