@@ -61,8 +61,10 @@ def test_a_search_without_an_answer_names_the_limit_that_is_missed() -> None:
     result = _run("best_serving", _R1)
     assert result.meets_slo is False
     head = _text(choice.best(result, False)[0])
-    for told in ("assumed latency limits", "TPOT", "over 50.0 ms", "output tokens/s"):
+    for told in ("assumed latency limits", "TPOT", "output tokens/s"):
         assert told in head
+    # Which one it is goes by the deployment that comes closest.
+    assert any(f"over {limit}" in head for limit in ("50.0 ms", "2.00 s"))
 
 
 def test_advice_and_explanations_end_in_a_next_step() -> None:
