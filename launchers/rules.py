@@ -6,7 +6,7 @@ there are `run.*` facts of the launch, listed in `facts`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from estimator.errors import PlanError
@@ -21,6 +21,7 @@ from launchers.tables import table
 from launchers.targets import TARGETS
 
 _OFFER = "; these can: "
+_NO_OTHER = ["auto"]
 
 
 def check(launch: Launch, target: str) -> None:
@@ -34,9 +35,15 @@ def check(launch: Launch, target: str) -> None:
     if refusals.get("devices") and known["run.maker"] not in (None, *refusals["devices"]):
         problem = f"{target} files are for devices of {', '.join(refusals['devices'])}, and {known[FIELD]} is none"
         raise PlanError(FIELD, problem, targets_on(known["run.maker"], launch.kind))
+    # What no other value mends comes first: nobody looks for others of what is refused in the end.
+    _check_rows(launch, [row for row in refusals["refusals"] if row.get("valid") == _NO_OTHER], known)
     if TARGETS[target].role in ("config", "program"):
         _check_features(launch.kind, target, refusals, known)
-    for row in refusals["refusals"]:
+    _check_rows(launch, refusals["refusals"], known)
+
+
+def _check_rows(launch: Launch, rows: Iterable[Mapping[str, Any]], known: Mapping[str, Any]) -> None:
+    for row in rows:
         if matches(row["when"], known):
             raise PlanError(row["field"], row["problem"], row.get("valid", _one_group(launch, row["field"])))
 

@@ -19,7 +19,7 @@ from estimator.machine.hardware import Accelerator
 from estimator.plan.schema import Plan
 from estimator.plan.training.job import Job
 from estimator.rl.generation import STAGES, least_generation_s
-from estimator.search.bounds import least_kernels_s, least_training_s
+from estimator.search.bounds import least_bytes, least_kernels_s, least_training_s
 from estimator.search.fleet import Quick, Slower, quickest, sizes
 from estimator.search.rivals import Promise, nearest_multiple, outdone_multiple
 from knowledge.fitted.training import framework
@@ -471,6 +471,10 @@ class _Tries:
         """The next doubling beyond the most that were tried on which it would fit."""
         node, most = self.ask.plan.cluster.per_node or self.device.per_node, max(shape.count for shape in self.misfits)
         larger = sizes(node, most + 1, most * _LOOKED_BEYOND)
+        if larger:
+            with suppress(PlanError):
+                job = job_of(self.ask.plan.patch(Shape(self.device, larger[-1]).changes))
+                larger = [size for size in larger if least_bytes(job) <= job.usable_bytes * size]
 
         def holds(size: int) -> bool:
             with suppress(PlanError):
