@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +111,7 @@ def _first(
     stated: Mapping[str, Any], render: Callable[[PlanEstimate], Rendered], names: Sequence[str]
 ) -> tuple[str | None, list[str]]:
     """The best of `names` on which the plan fits, on the devices alone or else with host memory too, and whose files
-    say it, sooner known than what all of them come to; and all that do not refuse the plan."""
+    say it, sooner known than what all of them come to; and all that refuse neither the plan nor its files."""
     # What splits in most ways is mostly the fastest of large models: with that known the others are soon left out.
     able = sorted(names, key=_splits, reverse=True)
     for offload in (False, True):
@@ -124,9 +123,12 @@ def _first(
                 able.remove(name)
                 continue
             if planned is not None and planned.fits and planned.score < least:
-                with suppress(PlanError):
+                try:
                     render(planned)
-                    first, least = name, planned.score
+                except PlanError:
+                    able.remove(name)
+                    continue
+                first, least = name, planned.score
         if first:
             break
     return first, [name for name in names if name in able]
