@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver
 from typing import Any
 
 _VARIABLE, _OURS = "PYTHONSAFEPATH", "shardwise"
+_starting = threading.Lock()
 
 
 def context(module: str) -> Any:
@@ -50,10 +52,12 @@ def begin() -> None:
 
 @contextmanager
 def _without_working_folder() -> Iterator[None]:
-    before = os.environ.get(_VARIABLE)
-    os.environ[_VARIABLE] = before or _OURS
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_VARIABLE]
+    """One thread at a time: the environment is everybody's."""
+    with _starting:
+        before = os.environ.get(_VARIABLE)
+        os.environ[_VARIABLE] = before or _OURS
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[_VARIABLE]
