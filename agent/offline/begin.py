@@ -9,6 +9,7 @@ Of the question: `intents`, `limit`, `sweep`, `choices`, `wish` and `once` (the 
 about one change), `last` (tool and own arguments, where one tool alone answered), `asked` (limits of serving that no
 Plan holds), `pricing`. Of the answers: `fewest` and `largest`, `offers` (clusters that were recommended or options
 that were compared, as patches), `best` (the place of the best), `found` (it is what the answer before was about),
+`found_before` (what was so found for the last of the plans before),
 `spoken` (models and devices whose facts were asked for, by argument), `saved` (names of scenarios), `alternatives`
 (values that were set side by side), `usual` (devices that were taken since none were named), `site` (where jobs run,
 for files).
@@ -36,7 +37,7 @@ from agent.offline.language.own.apis import API_PRICES, PRICE
 from agent.offline.language.own.files import SITE, site_of
 from agent.offline.options import changed, label, over_of
 from agent.offline.patching import Before, Patched, patched
-from agent.offline.question import TurnQuestion, asked, limits
+from agent.offline.question import TurnQuestion, asked, found_for, limits
 from agent.offline.turn import TurnWork
 from agent.offline.unsaid import (
     ASSISTANT,
@@ -381,6 +382,7 @@ def _remembered(
     if not base.supposing and turn.plan and plan != turn.plan and not reading.new:
         if not base.back:
             topic["plans"] = [*_plans(topic), merge(turn.plan, {})][-_MOST_PLANS:]
+            topic["found_before"] = found_for(base.topic)
         elif reading.edits and plan != base.plan:
             # "Undo that, and now on MI300X": what was gone back to is an earlier plan now.
             topic |= {"plans": [*_plans(topic), merge(base.plan, {})][-_MOST_PLANS:]}

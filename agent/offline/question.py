@@ -496,8 +496,17 @@ def _compared_before(topic: Mapping[str, Any], plan: Mapping[str, Any], reading:
     told = {ALL_PATHS[name]: value for name in fields if (value := get(plan, ALL_PATHS[name])) is not None}
     if supposed := topic.get("supposed"):
         return {"scenarios": _apart(("now", plan), ("supposed", merge(supposed, told)))}
-    plans = topic.get("plans") or []
-    return {"scenarios": _apart(("before", merge(plans[-1], told)), ("now", plan))} if plans else {}
+    if not (plans := topic.get("plans")):
+        return {}
+    before, now = (
+        merge(each, found) for each, found in ((plans[-1], topic.get("found_before") or {}), (plan, found_for(topic)))
+    )
+    return {"scenarios": _apart(("before", merge(before, told)), ("now", now))}
+
+
+def found_for(topic: Mapping[str, Any]) -> dict[str, Any]:
+    """What a search found that the answer before was about, by path; empty where there was none."""
+    return dict(topic["offers"][topic.get("best", 0)]) if topic.get("found") and topic.get("offers") else {}
 
 
 def _apart(*rows: tuple[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ from agent.offline.form import Edit, Reading
 from agent.offline.options import label
 from agent.offline.question import TurnQuestion
 from agent.offline.usual import COUNT, DEVICE, usual, without_usual
-from estimator.plan.schema import merge
+from estimator.errors import PlanError
+from estimator.plan.schema import Plan, merge
 from knowledge import figures
 from knowledge.jobs.serving import USUAL_CLIENTS
 from knowledge.models.catalogue import architecture
@@ -161,6 +162,8 @@ def on_usual(
     if compared := _usual_of_each(plan, reading):
         return compared
     devices = {} if left or settled & {DEVICE, COUNT} else usual(plan, "model" in settled, _is_said_of_one(reading))
+    if devices and known and _fitted(before, plan, named):
+        return plan, []
     if not devices:
         return plan, []
     topic["usual"] = devices
@@ -174,6 +177,21 @@ def on_usual(
         why = "it is spoken of as one" if devices == {COUNT: 1} else why
         return plan, [f"no number of devices was named: {on} taken, as {why}"]
     return plan, [f"no device was named: {on} taken, as is usual"]
+
+
+def _fitted(before: Mapping[str, Any], plan: Mapping[str, Any], named: set[str]) -> bool:
+    """Whether it was told of one of the devices that it fits, and what changes leaves it so."""
+    alike = all(get(before, path) == get(plan, path) for path in (DEVICE, "model")) and before.get("workload")
+    if not alike or get(before, COUNT) is not None or "accelerator" in named or is_serving(plan) != is_serving(before):
+        return False
+    if is_serving(plan):
+        return False
+    from planner.training.planned import plan_to_fit  # loads searches, which few turns need
+
+    try:
+        return all(plan_to_fit(Plan.parse(merge(each, {COUNT: 1}))).fits for each in (before, plan))
+    except PlanError:
+        return False
 
 
 def _is_said_of_one(reading: Reading) -> bool:

@@ -33,6 +33,7 @@ def _led(sentences: Sequence[str]) -> list[Block]:
 
 # What is asked about, by the figures of rows that say it: of a whole run where that is known, else per million tokens.
 _ASKED = {
+    "usd_per_month": ("usd", "usd_per_hour"),
     "cost": ("usd", "usd_per_million_tokens", "usd_per_million_output_tokens"),
     "kwh": ("kwh", "kwh_per_billion_tokens", "kwh_per_million_output_tokens"),
     "latency.ttft_s": ("ttft_s",),
@@ -40,8 +41,9 @@ _ASKED = {
     "memory.per_device_bytes": ("per_device_bytes",),
 }
 _LEAST = {
-    "cost": "costs the least", "kwh": "needs the least energy", "latency.ttft_s": "has the lowest TTFT",
-    "latency.tpot_s": "has the lowest TPOT", "memory.per_device_bytes": "needs the least memory",
+    "cost": "costs the least", "usd_per_month": "costs the least", "kwh": "needs the least energy",
+    "latency.ttft_s": "has the lowest TTFT", "latency.tpot_s": "has the lowest TPOT",
+    "memory.per_device_bytes": "needs the least memory",
 }  # fmt: skip
 # Of whole runs, whose unit says it all.
 _WHOLE = ("usd", "kwh", "ttft_s", "tpot_s", "per_device_bytes")
@@ -49,7 +51,7 @@ _WHOLE = ("usd", "kwh", "ttft_s", "tpot_s", "per_device_bytes")
 
 def _by_figure(comparison: Comparison, asked: Sequence[str]) -> tuple[str, str]:
     """(The figure that was asked about, a sentence on who has the least of it); empty where nothing was."""
-    wish = next((name for name in asked if name in _ASKED), "")
+    wish = next((name for name in ("usd_per_month", *asked) if name in asked and name in _ASKED), "")
     for figure in _ASKED.get(wish, ()) if len(comparison.rows) > 1 else ():
         rows = least_of(comparison, figure)
         if len(rows) > 1:

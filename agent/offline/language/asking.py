@@ -107,7 +107,9 @@ def past(heard: Found) -> frozenset[int]:
 
 def _is_old(heard: Found, part: range) -> bool:
     inside = [at for at in part if at not in heard.names]
-    if any(heard.sense(at, "hearsay") for at in inside):
+    # 'We pay OpenAI 9k a month' tells of what is so.
+    pays = any(heard.is_asked(at, "cost") for at in inside)
+    if any(heard.sense(at, "hearsay") and not (pays and heard.is_asked(at, "bought")) for at in inside):
         return True
     return any(heard.sense(at, "earlier") for at in inside) and not any(heard.sense(at, "lately") for at in inside)
 

@@ -381,7 +381,9 @@ def _recurring(read: Mentions, named: Sequence[tuple[int, str, int]]) -> tuple[l
         if not (named and unit and unit.size == 3600):
             return False
         each = row.end < len(read.tokens) and read.tokens[row.end].norm in _EACH
-        return each or bool(behind and read.found.sense(behind, "clock"))
+        # '8 hours at night', 'at night, 8 hours'
+        beside = any(row.end == at or row.start - end in (0, 1) for at, _, end in named)
+        return each or beside or bool(behind and read.found.sense(behind, "clock"))
 
     return (
         [row for row in rows if of(row, (60, 3600), DAY_S) or of_a_night(row)],

@@ -195,8 +195,11 @@ def is_of_what_was(page: Page) -> bool:
     """Whether it is asked which of the plans that were spoken of is better: 'and on H200?', 'which one is cheaper?'"""
     read, several = page.read, page.topic.get("supposed") or page.topic.get("plans") or len(page.offers) > 1
     which = [sense[1] for at in range(len(read.tokens)) if (sense := read.found.sense(at, "which"))]
-    points = any(at < len(read.tokens) and read.tokens[at].norm in ("one", "of") for at in which)
-    better = {"cheaper", "faster"} & set(read.asked("focus")) or read.does("compare")
+    points = any(
+        at < len(read.tokens) and (read.tokens[at].norm == "one" or read.found.does(at, "of_the")) for at in which
+    )
+    focus = read.asked("focus")
+    better = {"cheaper", "faster"} & set(focus) or read.does("compare") or ("cost" in focus and read.does("minus"))
     if not page.offers and get(page.plan, "cluster.count") is None and get(page.plan, "cluster.accelerator"):
         # How many there are was found for each, not said.
         return False

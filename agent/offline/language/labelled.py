@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.offline.language.lexicon import lexicon
+from agent.offline.language.measures import Found
 from agent.offline.language.rows import Row
 from agent.offline.language.tokens import Glyphs, folded, tokens
 
@@ -63,13 +64,14 @@ def called(read: Sequence[Glyphs]) -> dict[int, int]:
     return {at: place for at, place in places.items() if place >= 0}
 
 
-def all_of_them(read: Sequence[Glyphs], rows: Sequence[Row], offers: int) -> frozenset[int]:
+def all_of_them(heard: Found, rows: Sequence[Row], offers: int) -> frozenset[int]:
     """Tokens of a number that is of all that was offered, or says how many choices follow: 'the cheapest of the three',
-    'three options: …'."""
-    pointing = lexicon().pointing
+    'laquelle des deux', 'three options: …'."""
+    read, pointing = heard.text, lexicon().pointing
     bare = [row for row in rows if row.bare and read[row.start].kind == "word"]
     back = [row for row in bare if 1 < row.amounts[-1].value <= offers and row.start > 1]
-    back = [row for row in back if read[row.start - 1].norm in pointing]
+    ends = {heard.does(at, "of_the") for at in range(len(read))}
+    back = [row for row in back if read[row.start - 1].norm in pointing or row.start in ends]
     return frozenset(row.start for row in (*back, *(row for row in rows if _counts_choices(read, row))))
 
 

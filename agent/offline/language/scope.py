@@ -66,17 +66,17 @@ def refusals(found: Found, things: Sequence[Thing]) -> Refusals:
             continue
         left, right = _refuses_left(found, at), found.does(at, "refuse_right")
         end = max(left or 0, right or 0)
-        judged = _judged(found, at, by_end)
+        judged, behind = _judged(found, at, by_end, by_start)
         itself = _against_itself(found, at, end, by_start, by_end) if end else None
         if thing := judged or itself:
             if judged:
-                refused[thing.start], end = found.text[at].norm, found.does(at, "judged") or at + 1
+                refused[thing.start], end = found.text[at].norm, behind
             else:
                 against.add(thing.start)
             words.update(range(at, end))
             at = end
             continue
-        if not end or _refuses_nothing(found, at, end) or _supposes_it(found, at):
+        if not end or _refuses_nothing(found, at, end) or _supposes_it(found, at) or _stands_for_that(found, at):
             at += 1
             continue
         less = found.does(at, "minus") or 0
@@ -160,6 +160,18 @@ def _against_itself(
     return _right(heard, end, by_start) if has else None
 
 
+def _stands_for_that(heard: Found, at: int) -> bool:
+    """Whether what stands before is to be in the place of what was said: 'a DGX Spark instead of all that'."""
+    end, points = heard.does(at, "in_place_of"), heard.lexicon.pointing
+    while end and end < len(heard.text):
+        if not (heard.does(end, "it") or heard.text[end].norm in points or heard.sense(end, "stop")):
+            return False
+        end += 1
+        if _closes(heard, end):
+            return True
+    return False
+
+
 def _supposes_it(heard: Found, at: int) -> bool:
     """Whether what seems to be refused is supposed: 'Why not LoRA?'"""
     return any((heard.does(before, "suppose") or 0) > at for before in range(max(at - 3, 0), at + 1))
@@ -197,11 +209,30 @@ def _counts(heard: Found, at: int) -> bool:
     return at < len(heard.text) and (heard.text[at].kind == "number" or heard.sense(at, "number") is not None)
 
 
-def _judged(heard: Found, at: int, by_end: dict[int, Thing]) -> Thing | None:
-    """The setting that a verdict is on, in a sentence that asks nothing: 'ZeRO-3 for a 7B is overkill'."""
-    if not heard.does(at, "judged") or is_asked(heard, at):
-        return None
-    return _setting_before(heard, at, by_end, lambda token: token.ends_clause)
+def _judged(
+    heard: Found, at: int, by_end: Mapping[int, Thing], by_start: Mapping[int, Thing]
+) -> tuple[Thing | None, int]:
+    """(The setting that a verdict is on, in a sentence that asks nothing, the token behind the verdict): 'ZeRO-3 for a
+    7B is overkill', and where another is named instead, '32k is too long, make it 8k'."""
+    end, excessive = heard.does(at, "judged"), heard.does(at, "excessive")
+    if not (end or excessive) or is_asked(heard, at):
+        return None, at
+    if end:
+        return _setting_before(heard, at, by_end, lambda token: token.ends_clause), end
+    thing = next((by_end[start] for start in range(at, max(at - 3, 0), -1) if start in by_end), None)
+    end = thing and excess_behind(heard, thing.end)
+    if thing is None or end is None or at + 1 in by_start:
+        return None, at
+    instead = any(other.key == thing.key and other.start >= end for other in by_start.values())
+    return (thing, end) if instead else (None, at)
+
+
+def excess_behind(heard: Found, at: int) -> int | None:
+    """The token behind words that say of what stands before a token that it is too much so: 'is too long'."""
+    while not (end := heard.does(at, "excessive")) and any(heard.sense(at, kind) for kind in ("opens", "stop")):
+        at += 1
+    how = heard.text[end] if end and end < len(heard.text) else None
+    return end + 1 if end and how and how.kind not in ("sign", "number") else None
 
 
 def _named_before(heard: Found, at: int, end: int, left: int | None, by_end: dict[int, Thing]) -> Thing | None:
@@ -230,7 +261,9 @@ def _pointed_at(heard: Found, at: int, end: int, by_end: dict[int, Thing]) -> Th
     return _setting_before(heard, at, by_end, lambda token: token.ends_sentence)
 
 
-def _setting_before(heard: Found, at: int, by_end: dict[int, Thing], stops: Callable[[Glyphs], bool]) -> Thing | None:
+def _setting_before(
+    heard: Found, at: int, by_end: Mapping[int, Thing], stops: Callable[[Glyphs], bool]
+) -> Thing | None:
     for step in range(at, 0, -1):
         if (thing := by_end.get(step)) and thing.key.startswith(("value", "named", "field")):
             return thing

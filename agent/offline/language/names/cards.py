@@ -12,6 +12,7 @@ from agent.offline.language.names.known import (
     Looked,
     Name,
     counts,
+    is_plural,
     is_strange,
     looked_up,
     makers,
@@ -54,7 +55,7 @@ def card_at(text: Sequence[Glyphs], at: int, known: Known, catalogue: Catalogue,
     while start and text[start - 1].norm in makers() and text[start].space:
         box |= text[start - 1].norm in ("dgx", "hgx")
         start -= 1
-    stop += stop < len(text) and text[stop].norm == "s" and not text[stop].space
+    stop += is_plural(text, stop)
     return Name("accelerator", start, stop, said_of(whole, text, start, stop), *looked, box=box, count=cores)
 
 
@@ -88,7 +89,7 @@ def _memory_behind(text: Sequence[Glyphs], end: int, said: str, catalogue: Catal
     glued = at > end and not (text[end].space or text[min(at, len(text) - 1)].space)
     if at >= len(text) or text[at].kind != "number" or not text[at].norm.isdigit():
         return None
-    plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
+    plural = is_plural(text, at + 1)
     if counts(text, at) and not (plural or glued):
         return None
     found = looked_up(catalogue, "accelerator", f"{said} {text[at].norm}gb")
@@ -140,7 +141,7 @@ def _is_card(text: Sequence[Glyphs], at: int, end: int) -> bool:
     if at and len(norm) == 4 and _says_which(text, at - 1):
         # Of '4090 tokens' there is not one.
         return _is_card_number(norm)
-    plural = at + 1 < len(text) and text[at + 1].norm == "s" and not text[at + 1].space
+    plural = is_plural(text, at + 1)
     if _is_counted(text, at):
         return _is_card_number(norm)
     for word in lexicon().at(text, at + 1) if not plural else ():

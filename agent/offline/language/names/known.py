@@ -167,7 +167,7 @@ def walked(tree: Tree, text: Sequence[Glyphs], start: int) -> Iterator[tuple[int
         if token.norm == "x" and at > start and (token.space or _counts_behind(text, at)):
             # 'A100 x 8' and 'a100x8' count cards that are no A100X.
             return
-        plural = token.norm == "s" and not token.space
+        plural = is_plural(text, at)
         found = tree.next.get(token.norm) or (
             tree.next.get(token.norm.removesuffix("s")) if at > start and token.kind == "word" else None
         )
@@ -248,7 +248,16 @@ def runs_on(text: Sequence[Glyphs], end: int) -> bool:
     """Whether letters or digits go on, other than a plural s or a count's x: 'a100k', 'l4b'."""
     if end >= len(text) or text[end].space:
         return False
-    return text[end].kind in ("word", "number") and text[end].norm not in ("s", "x", "es", "gpu", "gpus")
+    return text[end].kind in ("word", "number") and text[end].norm not in (*_PLURAL, "x", "gpu", "gpus")
+
+
+# '4090s', German '3090er'.
+_PLURAL = ("s", "es", "er")
+
+
+def is_plural(text: Sequence[Glyphs], at: int) -> bool:
+    """Whether a token is the glued ending of several: '4090s', '3090er'."""
+    return at < len(text) and text[at].norm in _PLURAL and not text[at].space
 
 
 def goes_on(text: Sequence[Glyphs], at: int) -> bool:

@@ -15,7 +15,7 @@ from agent.offline.language.reading.page import Page
 from agent.offline.language.reading.things import PLACES, places_said
 from agent.offline.language.scope import supposes
 from knowledge.machines.catalogue import find_accelerator
-from planner.partial import DATA_SIZES, knows_length
+from planner.partial import DATA_SIZES, is_serving, knows_length
 from planner.requests import ALL_PATHS
 
 # What a run is of: a question that brings it first says it.
@@ -52,8 +52,10 @@ def references_of(page: Page, edits: Sequence[Edit]) -> list[Reference]:
     for at in [at for at in page.read.does("back") if at not in counted][:1]:
         end = page.read.found.does(at, "back") or at + 1
         onto = page.read.found.sense(end, "onto")
-        if onto and onto[1] < len(page.read.tokens) and page.read.tokens[onto[1]].start in said:
-            # 'Back to 8k' brings one thing back, not all.
+        brought = onto and onto[1] < len(page.read.tokens) and page.read.tokens[onto[1]].start
+        fields = {edit.field for edit in edits if edit.span[0] == brought}
+        if fields - ({"stage"} if is_serving(page.plan) else set()):
+            # 'Back to 8k' brings one thing back, not all, but 'back to the finetune' from a deployment does.
             continue
         if any(page.read.found.sense(step, "hands") for step in range(max(at - 3, 0), at)):
             # 'Give me that back as a yaml'

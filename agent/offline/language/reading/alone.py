@@ -17,6 +17,7 @@ from agent.offline.language.mentions import SERVING, TRAINING, Mentions, mode_of
 from agent.offline.language.reading.observed import is_observed
 from agent.offline.language.relative import known_fields
 from agent.offline.language.rows import Row
+from agent.offline.language.scope import excess_behind
 from planner.partial import DATA_SIZES, get, is_serving
 from planner.requests import ALL_PATHS, LATENCY_LIMITS
 
@@ -95,9 +96,14 @@ def of_the_last(
 def _instead_of_what_is(
     read: Mentions, filled: list[Filled], left: list[Row], plan: Mapping[str, Any], topic: Mapping[str, Any]
 ) -> tuple[list[Filled], list[Row]]:
-    """Of two numbers alone the one that is not refused, where the plan has the other: 'sorry, 20k not 200k'."""
+    """Of two numbers alone the one that is not refused, where the plan has the other: 'sorry, 20k not 200k', '32k is
+    too long, make it 8k'."""
     bare = [row for row in [*left, *(number.row for number in filled if not number.name)] if row.bare]
-    refused = [row for row in bare if any(_leads(read.found, at, row.start) for at in range(row.start))]
+    refused = [
+        row
+        for row in bare
+        if any(_leads(read.found, at, row.start) for at in range(row.start)) or excess_behind(read.found, row.end)
+    ]
     if len(bare) != 2 or len(refused) != 1:
         return filled, left
     right = next(row for row in bare if row is not refused[0])

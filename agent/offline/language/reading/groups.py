@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from agent.offline.language.assign import Filled
@@ -52,13 +53,24 @@ def as_groups(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> 
         for number in (*filled, *loose):
             counted = _counts_answers(number)
             prompt = _of_each_prompt(read, number) if counted else None
-            few = counted and number.name and number.field == "response_len" and number.values[-1] <= _MOST_ANSWERS
+            few = counted and number.values[-1] <= _MOST_ANSWERS
+            few = few and (number.field == "dataset_samples" or (number.name and number.field == "response_len"))
             if prompt or few or (number.field == "dataset_samples" and is_each(read, number.row.end)):
                 filled = [*(other for other in filled if other is not number), replace(number, field="group_size")]
                 left = [row for row in left if row is not number.row]
                 prompts += [prompt] if prompt else []
                 break
-    if not prompts or any(number.field == "response_len" for number in filled):
+    if any(number.field == "response_len" for number in filled):
+        return list(filled), list(left)
+    ordered = sorted(filled, key=lambda number: number.row.start)
+    for group, number in pairwise(ordered):
+        if group.field == "group_size" and number.field == "sample_tokens" and is_each(read, number.row.end):
+            # '16 completions, 1024 tokens each'
+            filled = [*(other for other in filled if other is not number), replace(number, field="response_len")]
+        if group.field == "prompt_len" and group.values[-1] == 1 and number.field == "group_size":
+            # '1 prompt, 8 samples'
+            filled = [other for other in filled if other is not group]
+    if not prompts:
         return list(filled), list(left)
     # What the prompt of 'for each prompt' seems to name.
     named = [number for number in filled if number.field in ("prompt_len", "seq_len")]

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.offline.language.applied import is_made
 from agent.offline.language.asking import asks, sentences
-from agent.offline.language.assign import Filled
+from agent.offline.language.assign import Filled, value_of
 from agent.offline.language.devices import Devices
 from agent.offline.language.lexicon import lexicon
 from agent.offline.language.measures import DAY_S, MONEY, Amount
@@ -38,6 +38,8 @@ _OF_AN_API, _PAID_FOR = "usd_per_million", ("input_len", "output_len", "prefix_h
 _PRICE, _BUDGET = "usd_per_device_hour", "budget_usd"
 # From here on thousands behind a device are what it costs: '8 H100 at 30k each', not 'at 4k each'.
 _DEAR_USD = 10_000
+_MONTH_S = 30 * DAY_S
+_PAID = (_PRICE, _BUDGET, "usd_per_month")
 # Tokens between a price and the time that it is for.
 _BY_PRICE = 3
 
@@ -49,7 +51,7 @@ def as_meant(
     of, a card's memory, requests, groups, prices and shares as what they are."""
     filled, left = _as_spent(read, filled, left)
     filled, left = _without_told(read, filled, left)
-    filled = _of_each_copy(read, _as_requests([_as_its_memory(read, number) for number in filled]))
+    filled = _as_bills(read, _of_each_copy(read, _as_requests([_as_its_memory(read, number) for number in filled])))
     if generates(read, plan):
         filled, left = as_groups(read, filled, left)
         filled = as_prompts(filled)
@@ -98,7 +100,7 @@ def _as_prices(read: Mentions, filled: Sequence[Filled]) -> list[Filled]:
     owned = _is_owned(read)
     prices = [number for number in filled if _is_its_price(read, number) and (owned or _behind_a_device(read, number))]
     # 'Is a 5090 for $2,400 worth it against renting one?'
-    prices += [number for number in filled if owned and number.field == "budget_usd" and _is_of_a_device(read, number)]
+    prices += [number for number in filled if owned and _may_buy(number) and _is_of_a_device(read, number)]
     machines = [number for number in filled if number.field == "nodes" and number.values == (1,)]
     told = [*prices, *(machine for machine in machines if _leads_to(machine, prices))]
     paid = (replace(price, field=_CAPEX, values=(price.row.amounts[-1].value,)) for price in prices)
@@ -146,11 +148,18 @@ def _behind_a_device(read: Mentions, number: Filled) -> bool:
     return dear and read.tokens[at].norm in read.found.lexicon.priced_at and at in read.found.names.values()
 
 
+def _may_buy(number: Filled) -> bool:
+    """Whether a number is money, or thousands of nothing that is said as large as what machines cost."""
+    amount = number.row.amounts[-1]
+    bare = not (amount.units or amount.names or number.name) and amount.scale in ("k", "m")
+    return number.field == _BUDGET or (bare and amount.value >= _DEAR_USD)
+
+
 def _is_of_a_device(read: Mentions, number: Filled) -> bool:
-    """Whether money stands right behind a device and 'for' or 'at'."""
+    """Whether a number stands right behind a device or machine and 'for' or 'at'."""
     at = number.row.start - 1
     placed = read.tokens[at].norm in read.found.lexicon.priced_at | read.found.lexicon.meant_for
-    return at > 0 and placed and at in read.found.names.values()
+    return at > 0 and placed and (at in read.found.names.values() or read.found.ends_unit(at, "nodes", "devices"))
 
 
 def _as_requests(filled: Sequence[Filled]) -> list[Filled]:
@@ -277,6 +286,33 @@ def _is_price(read: Mentions, row: Row, paid: bool) -> bool:
 def _is_of_an_api(read: Mentions, row: Row) -> bool:
     """Whether a price stands behind an API: 'against an API at 0.90'."""
     return any(read.found.is_asked(at, "bought") for at in range(max(row.start - _NEAR, 0), row.start))
+
+
+def _as_bills(read: Mentions, filled: list[Filled]) -> list[Filled]:
+    """The numbers with what an API costs by the month as its price, where it is said for how many requests of how many
+    tokens, or else as what may be spent, not as a device's price: 'we pay OpenAI 9k a month for 2M requests of 900
+    tokens in and 100 out'. The requests are those of that month."""
+    bill = next((number for number in filled if number.field in _PAID and _is_a_bill(read, number.row)), None)
+    if bill is None:
+        return filled
+    (amount, *_), tokens = bill.row.amounts, [n.values[-1] for n in filled if n.field in ("input_len", "output_len")]
+    usd = value_of(lexicon().quantities["usd_per_month"], amount, amount)
+    requests = next((number for number in filled if number.field == "requests"), None)
+    kept = [number for number in filled if number not in (bill, requests)]
+    if requests is None:
+        return [*kept, replace(bill, field="usd_per_month", values=(usd,))]
+    rate = replace(requests, field="request_rate", values=(round(requests.values[-1] / _MONTH_S, 9),))
+    if len(tokens) < 2:
+        return [*kept, rate, replace(bill, field="usd_per_month", values=(usd,))]
+    price = usd / requests.values[-1] / sum(tokens) * 1e6
+    return [*kept, rate, replace(bill, field=_OF_AN_API, values=(round(price, 6),))]
+
+
+def _is_a_bill(read: Mentions, row: Row) -> bool:
+    """Whether what is paid by the month is paid to those who sell models by the token."""
+    sentence = next(tokens for tokens in sentences(read.tokens) if row.start in tokens)
+    monthly = any(unit.name == "time" and unit.size == _MONTH_S for unit in row.amounts[-1].per)
+    return monthly and any(read.found.is_asked(at, "bought") for at in sentence)
 
 
 def _fails(read: Mentions, row: Row) -> bool:

@@ -49,7 +49,7 @@ def of_models(page: Page) -> list[tuple[int, list[Edit]]]:
             pieces.append((name.start, [Edit("model", "set", later or name.id, span, taken or name.note)]))
         elif name.options and not name.problem:
             family = page.catalogue.family(name.text) if not name.sized else []
-            chosen = _usual_of_family(family) if family else _usual_model(name.options)
+            chosen = _usual_of_family(family, _sizes_before(page)) if family else _usual_model(name.options)
             others = ", ".join(
                 other.rpartition("/")[2] for other in _newest(family)[:6] or name.options if other != chosen
             )
@@ -153,10 +153,7 @@ def _meant_instead(page: Page, unknown: Name) -> str | None:
 def _usual_model(options: Sequence[str]) -> str:
     """Of models that share a name or a size the one that an expert takes where nothing else is said: of the plainest
     those that most others were made of, of these the newest of the usual makers."""
-    plain = _plain([find_model(option).value for option in options])
-    copies = Counter(row.shares for row in checkpoints())
-    most = max(copies[row.id] for row in plain)
-    known = [row for row in plain if 2 * copies[row.id] >= most]
+    known = _much_copied(_plain([find_model(option).value for option in options]))
     usual = next(
         (same for makers in (_MAKERS[:1], _MAKERS) if (same := [row for row in known if row.id.startswith(makers)])),
         known,
@@ -164,23 +161,39 @@ def _usual_model(options: Sequence[str]) -> str:
     return max(usual, key=lambda row: row.released or "").id
 
 
+def _much_copied(rows: Sequence[ModelFacts]) -> list[ModelFacts]:
+    """Those of which at least half as many others were made as of the one that most were made of."""
+    copies = Counter(row.shares for row in checkpoints())
+    most = max(copies[row.id] for row in rows)
+    return [row for row in rows if 2 * copies[row.id] >= most]
+
+
+def _sizes_before(page: Page) -> list[float]:
+    """Parameters of the models that were offered last, or of the plan's."""
+    ids = {get(offer, "model") for offer in page.topic.get(OFFERS) or ()} - {None} or {page.plan.get("model")}
+    known = [find_model(str(id)).value.parameters for id in ids if id and not str(id).endswith(".json")]
+    return [size for size in known if size]
+
+
 def _newest(ids: Sequence[str]) -> list[str]:
     """The newest first; models of one day as they were."""
     return sorted(ids, key=lambda id: find_model(id).value.released or "", reverse=True)
 
 
-def _usual_of_family(options: Sequence[str]) -> str:
+def _usual_of_family(options: Sequence[str], beside: Sequence[float] = ()) -> str:
     """Of a family that is named alone its maker's newest generation, and there the size that is run most, about 8B;
-    where none is near that the smallest, the newest of that. Models without a date are left to be
-    named."""
+    where none is near that the smallest, the newest of that. Behind models of other sizes the one that is nearest to
+    the smallest of these. Models without a date are left to be named."""
     makers = Counter(option.partition("/")[0] for option in options).most_common(1)
     every = [find_model(option).value for option in options if option.startswith(f"{makers[0][0]}/")]
     rows = _plain([row for row in every if row.released] or every)
     newest = max(_month(row) for row in rows)
     new = [row for row in rows if row.parameters and _month(row) >= newest - _GENERATION_MONTHS]
-    near = [row for row in new if 0.5 < (row.parameters or 1) / _USUAL_SIZE < 2]
-    if near:
-        return max(near, key=lambda row: (row.released or "", -abs((row.parameters or 1) / _USUAL_SIZE - 1))).id
+    size = min(beside, default=_USUAL_SIZE)
+    far = {row.id: abs(math.log((row.parameters or 1) / size)) for row in new}
+    least = min(far.values(), default=0.0) if beside else 0.0
+    if near := [row for row in new if far[row.id] < least + math.log(1.5 if beside else 2)]:
+        return max(_much_copied(near), key=lambda row: (row.released or "", -far[row.id])).id
     return min(new or rows, key=lambda row: (row.parameters or math.inf, -_month(row))).id
 
 

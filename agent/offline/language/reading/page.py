@@ -188,7 +188,7 @@ def understood(
     offers = _offers(topic)
     # What is supposed, or was before, stands beside what is.
     several = max(len(offers), 2 if topic.get("supposed") or topic.get("plans") else 0)
-    dated = dated.union(called(read.tokens) if offers else (), all_of_them(read.tokens, read.rows, several))
+    dated = dated.union(called(read.tokens) if offers else (), all_of_them(read.found, read.rows, several))
     until = deadline(read, now)
     dated = dated.union(range(*until[1:]) if until else ())
     numbers = [row for row in read.rows if row.start not in dated]
