@@ -496,17 +496,22 @@ def _compared_before(topic: Mapping[str, Any], plan: Mapping[str, Any], reading:
     told = {ALL_PATHS[name]: value for name in fields if (value := get(plan, ALL_PATHS[name])) is not None}
     if supposed := topic.get("supposed"):
         return {"scenarios": _apart(("now", plan), ("supposed", merge(supposed, told)))}
-    if not (plans := topic.get("plans")):
-        return {}
-    before, now = (
-        merge(each, found) for each, found in ((plans[-1], topic.get("found_before") or {}), (plan, found_for(topic)))
-    )
-    return {"scenarios": _apart(("before", merge(before, told)), ("now", now))}
+    match topic:
+        case {"plans": [*_, plan_before], "found_before": {**found}}:
+            before = merge(merge(plan_before, found), told)
+        case {"plans": [*_, plan_before]}:
+            before = merge(plan_before, told)
+        case _:
+            return {}
+    return {"scenarios": _apart(("before", before), ("now", merge(plan, found_for(topic))))}
 
 
 def found_for(topic: Mapping[str, Any]) -> dict[str, Any]:
     """What a search found that the answer before was about, by path; empty where there was none."""
-    return dict(topic["offers"][topic.get("best", 0)]) if topic.get("found") and topic.get("offers") else {}
+    match topic:
+        case {"found": True, "offers": [*offers], "best": int(best)}:
+            return dict(offers[best])
+    return {}
 
 
 def _apart(*rows: tuple[str, Mapping[str, Any]]) -> list[dict[str, Any]]:

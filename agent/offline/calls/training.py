@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent.offline.answers.outcomes import result_of
@@ -13,8 +13,9 @@ from pages.answers.plan import complete
 from planner.compare.scenarios import Comparison
 from planner.compare.sweep import Sweep
 from planner.partial import flat, get, knows_length
-from planner.requests import FLAT_PATHS
-from planner.results import BestParallelism, Limit, TrainingEstimate
+from planner.requests import FLAT_NAMES, FLAT_PATHS
+from planner.results import Assumption, BestParallelism, Limit, TrainingEstimate
+from planner.training.concessions import CONCEDED
 from tools.registry import Tool
 
 Calls = list[tuple[str, dict[str, Any]]]
@@ -69,7 +70,7 @@ def next_calls(plan: Mapping[str, Any], work: TurnWork, outcomes: list[Outcome],
     chosen = called[first].result
     if not isinstance(chosen, TrainingEstimate | BestParallelism):
         return []
-    carried = _carry(arguments, complete(chosen.plan))
+    carried = _carry(arguments, complete(chosen.plan), chosen.assumptions)
     wanted = ["estimate_training"]
     wanted += ["check_fit"] if "fit" in intents or _does_not_fit(called) else []
     wanted += ["estimate_cost"] if priced else []
@@ -175,7 +176,7 @@ def _limit_calls(
     result = called["find_limit"].result
     if len(called) > 1 or not isinstance(result, Limit) or result.value is None:
         return []
-    at = {**_carry(rest, complete(result.plan)), solved: result.value}
+    at = {**_carry(rest, complete(result.plan), result.assumptions), solved: result.value}
     names = ["estimate_training", "estimate_cost"] if priced else ["estimate_training"]
     if isinstance(result.value, int) and result.goal == "devices":
         more = [{**rest, "count": times * result.value} for times in _MORE_DEVICES]
@@ -188,10 +189,12 @@ def _does_not_fit(called: Mapping[str, Outcome]) -> bool:
     return isinstance(estimate, TrainingEstimate) and not estimate.memory.fits
 
 
-def _carry(arguments: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
-    """The user's arguments with the layout that a tool chose, so that every later figure is about the same run."""
+def _carry(arguments: Mapping[str, Any], plan: Plan, assumptions: Sequence[Assumption]) -> dict[str, Any]:
+    """The user's arguments with the layout that a tool chose, and what it gave up to fit, so that every later figure is
+    about the same run."""
     chosen = {name: getattr(plan.layout, name) for name in _LAYOUT}
     chosen |= {name: getattr(plan.workload, name) for name in _LAYOUT_WORKLOAD}
+    chosen |= {FLAT_NAMES[item.field]: item.value for item in assumptions if item.why == CONCEDED}
     if arguments.get("framework") == "auto":
         arguments = {name: value for name, value in arguments.items() if name != "framework"}
     return {name: value for name, value in chosen.items() if value is not None} | dict(arguments)

@@ -74,7 +74,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
     tool = _likeliest(page, shares)
-    if tool == "list_catalogue" and values_asked(page):
+    if (tool == "list_catalogue" or _asks_what_there_is(page)) and values_asked(page):
         return None, {**shares, tool: 0.0}
     if named := _named_outright(page, context.tool, tool if shares[tool] > _SURE else None):
         return named, {named: 1.0}
@@ -458,6 +458,15 @@ def control_of(page: Page) -> str | None:
     aside = ("stop", "scale")
     means = any(not (sense.kind in aside or sense.value == "assent" or sense.name in joins) for sense in senses)
     return "thanks" if read.courtesies and (wishes == {"help"} or not means) else None
+
+
+def _asks_what_there_is(page: Page) -> bool:
+    """Whether it is asked which values of a field there are, not which to take: 'what optimizers are there?', 'which
+    precisions can you model?'"""
+    found, fields = page.read.found, {at: name for at, _, name in page.read.asked_at("word_field")}
+    which = any((sense := found.sense(at, "which")) and sense[1] in fields for at in range(len(found.text)))
+    told = "list" in page.read.asked("wish") or any(found.sense(at, "there_is") for at in range(len(found.text)))
+    return which and told and not page.filled and {value.field for value in page.kept} <= {*fields.values(), "stage"}
 
 
 def values_asked(page: Page) -> str | None:

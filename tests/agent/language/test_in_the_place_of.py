@@ -9,8 +9,10 @@ import pytest
 
 from agent.offline.catalogue import known
 from agent.offline.language.reading.models import _usual_of_family
-from knowledge.models.known import find_model
+from knowledge.models.catalogue import find_model
 from planner.partial import get
+from planner.results import TrainingEstimate
+from planner.training.concessions import CONCEDED
 from tests.agent import scoring
 from tests.agent.conversations import reading
 from tests.agent.scoring import Said, talk
@@ -20,8 +22,8 @@ SERVED = {
     "cluster": {"accelerator": "rtx-5090", "count": 2},
     "workload": {
         "kind": "inference", "engine": "vllm", "input_len": 4096, "concurrency": 100, "weight_dtype": "bf16",
+        "ttft_slo_ms": 1000.0, "slo_statistic": "p99",
     },
-    "goal": {"ttft_slo_ms": 1000.0, "slo_statistic": "p99"},
 }  # fmt: skip
 
 
@@ -171,3 +173,40 @@ def test_one_device_on_which_it_fits_stays_one() -> None:
     asked = "can I full finetune llama 3.2 3b with bs 8, seq 2048 on rtx 4090? it ran out of memory"
     done = _last(asked, "grad checkpointing is already on")
     assert get(done.plan, "cluster.count") in (None, 1)
+
+
+@pytest.mark.parametrize("words", ["what optimizers are there", "which engines do you know", "welche Engines gibt es?"])
+def test_what_there_is_of_a_field_is_listed(words: str) -> None:
+    done = _last(words)
+    assert not done.calls
+    assert "values of" in done.answer
+
+
+@pytest.mark.parametrize("words", ["which optimizer should i use", "which engine is fastest"])
+def test_what_to_take_is_no_list(words: str) -> None:
+    assert "values of" not in _last(words).answer
+
+
+@pytest.mark.parametrize(
+    ("words", "price"),
+    [
+        ("i have 4 4090s at home. lora of llama 8b with 100M tokens, what does it cost me", "owned"),
+        ("my 3090: what does qlora of qwen3 8b on 20M tokens cost?", "owned"),
+        ("what does lora of llama 8b with 100M tokens cost on 4 4090s", None),
+        ("our 8 h100: what does lora of llama 70b with 100M tokens cost?", None),
+    ],
+)
+def test_what_one_has_at_home_is_not_rented(words: str, price: str | None) -> None:
+    assert reading(words).pricing.get("price") == price
+
+
+@pytest.mark.parametrize(
+    "words", ["what does lora of llama 8b with 50M tokens cost on a 4090", "does lora of llama 8b fit on a 4090?"]
+)
+def test_what_was_given_up_to_fit_is_given_up_in_all_that_is_told(words: str) -> None:
+    done = _last(words)
+    first = done.outcomes[0].result
+    assert isinstance(first, TrainingEstimate)
+    assert any(item.why == CONCEDED for item in first.assumptions)
+    assert [call.arguments.get("fused_loss") for call in done.calls[1:]] == [True]
+    assert "not fit" not in done.answer.split("\n\n")[0]

@@ -252,7 +252,7 @@ def runs_on(text: Sequence[Glyphs], end: int) -> bool:
 
 
 # '4090s', German '3090er'.
-_PLURAL = ("s", "es", "er")
+_PLURAL = ("s", "es", "er", "ern")
 
 
 def is_plural(text: Sequence[Glyphs], at: int) -> bool:

@@ -69,8 +69,7 @@ def pricing_of(page: Page) -> dict[str, Any]:
     if page.use_h:
         found.setdefault("utilisation", page.use_h / HOURS_PER_YEAR)
     found |= _price(page, found)
-    if page.asks_money and not found and _are_ones_own(page):
-        page.assumed.append("priced as if rented: say 'owned', or your price per kWh, for what your own devices cost")
+    found = found or _of_ones_own(page)
     told = page.read.asked("focus") or page.kept or page.filled or page.read.of("model", "accelerator")
     places = page.read.of("place") if told or not asks(page.read.found, []) else ()
     if places:
@@ -98,6 +97,24 @@ def _are_ones_own(page: Page) -> bool:
     starts = [max(device.name.start - _NEAR, 0) for device in page.devices]
     near = (range(start, device.name.start) for start, device in zip(starts, page.devices, strict=True))
     return any(tokens[at].norm in lexicon().of_ones_own for span in near for at in span)
+
+
+def _of_ones_own(page: Page) -> dict[str, Any]:
+    """How what a person has is paid for, where no more is said of that."""
+    if _are_at_home(page):
+        return {"price": "owned"}
+    if page.asks_money and _are_ones_own(page):
+        page.assumed.append("priced as if rented: say 'owned', or your price per kWh, for what your own devices cost")
+    return {}
+
+
+def _are_at_home(page: Page) -> bool:
+    """Whether what a person has is what people have at home, which nobody rents out to them: 'my 4090', 'I have two
+    3090s', 'a Mac Studio at home'."""
+    devices = [find_accelerator(str(device.name.id)).value for device in page.devices if device.name.id]
+    have = any(page.read.found.sense(at, "owns") for at in range(len(page.read.tokens)))
+    mine = have or _are_ones_own(page) or "home" in page.read.asked("whose")
+    return mine and bool(devices) and all(device.personal for device in devices)
 
 
 def _price(page: Page, terms: Mapping[str, Any]) -> dict[str, str]:

@@ -60,16 +60,17 @@ def as_groups(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> 
                 left = [row for row in left if row is not number.row]
                 prompts += [prompt] if prompt else []
                 break
-    if any(number.field == "response_len" for number in filled):
-        return list(filled), list(left)
-    ordered = sorted(filled, key=lambda number: number.row.start)
-    for group, number in pairwise(ordered):
-        if group.field == "group_size" and number.field == "sample_tokens" and is_each(read, number.row.end):
+    answered = any(number.field == "response_len" for number in filled)
+    for group, number in pairwise(sorted(filled, key=lambda number: number.row.start)):
+        each = number.field == "sample_tokens" and is_each(read, number.row.end)
+        if group.field == "group_size" and each and not answered:
             # '16 completions, 1024 tokens each'
             filled = [*(other for other in filled if other is not number), replace(number, field="response_len")]
         if group.field == "prompt_len" and group.values[-1] == 1 and number.field == "group_size":
             # '1 prompt, 8 samples'
             filled = [other for other in filled if other is not group]
+    if answered:
+        return list(filled), list(left)
     if not prompts:
         return list(filled), list(left)
     # What the prompt of 'for each prompt' seems to name.
