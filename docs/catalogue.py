@@ -33,14 +33,17 @@ def document() -> str:
         "Parameters are counted from the config, the text decoder alone; ~ where no independent count exists. Own "
         "weights: what the published checkpoint holds, where that is not 16 bits. Checkpoints: how many others have "
         "this architecture (`knowledge/data/checkpoints.csv`).",
-        "Beside the totals that llmfit 1.1.17 (2026-10) lists of 449 of them, 325 are the same to the parameter, with "
+        "Beside the totals that llmfit 1.1.17 (2026-10) lists of 449 of them, 326 are the same to the parameter, with "
         "the vision tower or without. 20 are off by under 0.005 %: tables of rotary positions (LLaMA, Llama 2, "
-        "Phi-3-small, Moonlight) and scales of FP8 (Devstral, Mistral Small 4) that a file holds and that are no "
-        "parameters, or router corrections, which are counted here and not always there (Nemotron 3, LFM2-8B). The "
-        "other 104 hold more than the decoder: layers of multi-token prediction (Qwen3.5, DeepSeek, GLM, MiniMax), "
-        "scales of blocks, towers of sound, masks of attention (GPT-2, Pythia), a tied head stored twice (Qwen3-0.6B, "
-        "Falcon). 17 of these totals are smaller: estimates of a formula without biases and positions (OPT, DeepSeek "
-        "67B), or formats that pack two weights in a byte (Inkling).",
+        "Phi-3-small, Moonlight; Kimi-K2-Instruct has 61 of 56 values, half of its width over its heads) and scales "
+        "of FP8 (Devstral, Mistral Small 4) that a file holds and that are no parameters, or router corrections, which "
+        "are counted here and not always there (Nemotron 3, LFM2-8B; A.X-K1: 11,520 less, and 7,168 more for the norm "
+        "behind its one dense layer, which no code uses, add up). Kimi-K2-Thinking has 61 times 128 more, as "
+        "K2-Instruct-0905 has beside its scales: which table that is was not read; Kimi-K2.5 and what MLX makes of all "
+        "of them have none. The other 103 hold more than the decoder: layers of multi-token prediction (Qwen3.5, "
+        "DeepSeek, GLM, MiniMax), scales of blocks, towers of sound, masks of attention (GPT-2, Pythia), a tied head "
+        "stored twice (Qwen3-0.6B, Falcon). 17 of these totals are smaller: estimates of a formula without biases and "
+        "positions (OPT, DeepSeek 67B), or formats that pack two weights in a byte (Inkling).",
         _table(
             ("model", "parameters", "active", "context", "own weights", "checkpoints", "as of"),
             (_of_model(facts, shared[facts.id]) for facts in known),

@@ -23,6 +23,11 @@ _DIGITS = 7
 """Of a scaled side that is cut to whole cells (transformers, LlavaNextProcessor._get_unpadded_features)."""
 _RESAMPLER_VECTORS, _RESAMPLER_MATRICES = 10, 5
 """Of the text's width in a resampler: three norms and attention's biases; attention's matrices and one behind it."""
+_THIN_PIXELS, _OBLONG, _NARROW = 32, 1.5, 4
+"""Of StepFun's ImagePatcher: a side below which narrow images are padded to squares, and ratios of sides from which
+windows are as high as the image."""
+_REST = 0.2
+"""Of a window: a rest of an image above it has a window of its own (the same)."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class ImageRule:
     with marks of rows (DeepSeek-OCR); `split`: as of `area`, and above twice `most_pixels` tiles before it (LFM2-VL).
     `slices`: the whole image, and where it has more pixels than a tile also tiles of the nearest shape, each scaled to
     about a tile's pixels (MiniCPM-V).
+    `windows`: the whole image, `whole` pixels a side, and windows of about a tile where it is larger or long (Step3).
     `queries`: a resampler makes so many tokens of each tile, whatever its cells.
     `around`, `each_row` and `each_tile` are marks: beside an image, at the end of each row of cells, and of each tile.
     A video is read in groups of `frames` frames, with `video_least` to `video_pixels` in all its frames together, or,
@@ -73,6 +79,7 @@ class ImageRule:
         "views",
         "split",
         "slices",
+        "windows",
     ]
     patch: int
     merge: int
@@ -153,6 +160,8 @@ def image(rule: ImageRule, width: int, height: int) -> Seen:
         return _spread(rule, width, height)
     if rule.kind == "slices":
         return _sliced(rule, width, height)
+    if rule.kind == "windows":
+        return _windowed(rule, width, height)
     if rule.kind in ("views", "split"):
         return _beside_tiles(rule, width, height)
     columns, rows = _cells(rule, width, height)
@@ -366,6 +375,32 @@ def _slices(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
     counts = [count for count in (wanted - 1, wanted, wanted + 1) if 1 < count <= rule.most_tiles]
     grids = [(x, count // x) for count in counts for x in range(1, count + 1) if count % x == 0]
     return min(grids, key=lambda grid: abs(math.log(width / height) - math.log(grid[0] / grid[1])))
+
+
+def _windowed(rule: ImageRule, width: int, height: int) -> Seen:
+    """The whole image, and its windows, with a mark between rows (StepFun's ImagePatcher)."""
+    columns, rows = _windows(rule, width, height)
+    tiles = columns * rows
+    tokens = (rule.whole // rule.cell) ** 2 + tiles * ((rule.tile // rule.cell) ** 2 + rule.each_tile)
+    patches = (rule.whole // rule.patch) ** 2 + tiles * (rule.tile // rule.patch) ** 2
+    return Seen(tokens + rule.each_row * max(0, rows - 1) + rule.around, patches)
+
+
+def _windows(rule: ImageRule, width: int, height: int) -> tuple[int, int]:
+    """(Columns, rows) of windows, (0, 0) where the whole is enough."""
+    if min(width, height) < _THIN_PIXELS and max(width, height) > _NARROW * min(width, height):
+        width = height = max(width, height)
+    if (longest := max(width, height)) > rule.longest:
+        width, height = (int(side * (rule.longest / longest)) for side in (width, height))
+    long, short = max(width, height), min(width, height)
+    if long <= rule.whole:
+        window = short if long / short > _OBLONG else 0
+    else:
+        window = min(short, rule.tile) if long / short > _NARROW else rule.tile
+    if not window:
+        return 0, 0
+    columns, rows = (max(1, side // window + (side / window - side // window > _REST)) for side in (width, height))
+    return columns, rows
 
 
 def _grid(rule: ImageRule, width: int, height: int) -> tuple[int, int]:

@@ -45,6 +45,8 @@ def _tower(model: str) -> Any:
         ("openbmb/MiniCPM-V-4.6", 1_300_428_016 - 752_161_600),
         ("moonshotai/Kimi-VL-A3B-Instruct", 16_407_657_776 - 15_960_110_208 - 1_728),
         ("LiquidAI/LFM2.5-VL-1.6B", 1_596_625_904 - 1_170_340_608),
+        ("stepfun-ai/step3", 320_969_912_832 - 316_294_538_240),
+        ("stepfun-ai/Step-3.7-Flash", 201_365_316_160 - 199_384_301_376),  # layers of prediction are in both
         ("LGAI-EXAONE/EXAONE-4.5-33B", 34_350_097_664 - 32_527_504_384 - 536_110_336),  # its layer of prediction
     ],
 )
@@ -100,6 +102,13 @@ def test_towers_have_the_weights_that_checkpoints_hold(model: str, parameters: i
         ("thinkingmachines/Inkling-NVFP4", (800, 600), 15 * 21 + 1),
         ("thinkingmachines/Inkling-2-Small-MXFP8", (800, 600), 15 * 20 + 1),
         ("google/gemma-3n-E4B", (4000, 100), 256 + 2),
+        ("stepfun-ai/step3", (728, 728), 169 + 2),
+        ("stepfun-ai/step3", (700, 300), 171 + 3 * 83),
+        ("stepfun-ai/step3", (768, 768), 171 + 4 * 83 + 1),
+        ("stepfun-ai/step3", (1920, 1080), 171 + 8 * 83 + 1),
+        ("stepfun-ai/step3", (4096, 3072), 2665),
+        ("stepfun-ai/step3", (400, 20), 169 + 2),
+        ("stepfun-ai/Step-3.7-Flash", (500, 3000), 674),
     ],
 )
 def test_images_are_as_many_tokens_as_the_processor_makes(model: str, size: tuple[int, int], tokens: int) -> None:
