@@ -12,6 +12,7 @@ from agent.offline.answers import talk
 from agent.offline.calls.figure import earlier
 from agent.offline.calls.wishes import FREE, ROWS
 from agent.offline.form import Reading
+from agent.offline.language.reading.named_files import describes_a_model
 from agent.offline.turn import TurnWork
 from agent.offline.work import common, first_lines
 from agent.wire import thought
@@ -232,6 +233,8 @@ def _import(
     tools: Mapping[str, Tool],
     _: Any,
 ) -> Wish:
+    if describes_a_model(own.get("text")):
+        return "import_config", own
     if "accelerator" not in edits and (device := get(plan, "cluster.accelerator")):
         edits["accelerator"] = device
     if (nodes := reading.values("nodes")) and not reading.values("count"):

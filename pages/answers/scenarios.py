@@ -100,6 +100,8 @@ def imported(config: ImportedConfig) -> list[Block]:
         wanted = ", ".join(figures.label(row.field) for row in config.missing)
         reasons = [row.why for row in config.missing if row.field not in _PLAIN]
         head = f"**I have read it. Still needed to check it: {wanted}.**"
+        if config.plan.keys() == {"model"}:
+            head = "**I have read the model.**"
         return [Prose(" ".join([head, *(f"{reason}." for reason in reasons)])), *_read(config)]
     if config.fits is None:
         return [Prose("**I have read it.**"), *_read(config)]

@@ -27,6 +27,23 @@ def test_a_pasted_config_is_the_model_of_what_follows() -> None:
     assert [call.name for call in third.calls] == ["describe_model"]
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    ("words", "tool"), [("Serve this on one RTX 4090:", "estimate_inference"), ("LoRA on 2 A100 80GB:", "check_fit")]
+)
+def test_what_is_said_around_a_pasted_config_is_what_it_runs(words: str, tool: str, indent: int | None) -> None:
+    (turn,) = talk([f"{words}\n{json.dumps(CONFIG, indent=indent)}"])
+    assert turn.calls[0].name == "import_config"
+    assert turn.calls[0].arguments == {"text": json.dumps(CONFIG, indent=indent)}
+    asked = next(call for call in turn.calls if call.name == tool)
+    assert asked.arguments["model"]["hidden_size"] == CONFIG["hidden_size"]
+
+
+def test_a_pasted_config_is_previewed_once() -> None:
+    (turn,) = talk([f"preview adding this model as acme/tiny-3b: {json.dumps(CONFIG)}"])
+    assert [call.name for call in turn.calls] == ["preview_model"]
+
+
 @pytest.mark.parametrize("later", ["put pp to 1", "make it 128 gpus", "micro batch 2"])
 def test_a_run_without_a_models_name_goes_on_with_the_sizes_of_its_flags(later: str) -> None:
     first, second = talk([f"{MEGATRON}\n\n64 H100. How quick is a step?", later])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import dataclass
+from json import JSONDecoder
 
 from agent.offline.language.lexicon import lexicon
 from measure.logs.sampled import OF_A_CARD
@@ -61,7 +62,7 @@ def apart(text: str) -> Pasted:
     text, machines = _without_logs(text)
     facts += machines
     config = None
-    for split in (_fenced, _python, _lines, _json, _command):
+    for split in (_fenced, _python, _object, _lines, _json, _command):
         if found := split(text):
             config, text = found[0].strip(), found[1].strip(" `\n")
             break
@@ -394,6 +395,22 @@ def _belongs(line: str) -> bool:
         or bare[0] in "-{}[]#"
         or words[0] in lexicon().programs
     )
+
+
+def _object(text: str) -> tuple[str, str] | None:
+    """A whole JSON object over several lines, with nothing but words around it."""
+    start = text.find("{")
+    try:
+        fields, length = JSONDecoder().raw_decode(text[max(0, start) :])
+    except ValueError:
+        return None
+    if start < 0 or not isinstance(fields, dict) or "\n" not in text[start : start + length]:
+        return None
+    before, behind = text[:start], text[start + length :]
+    around = [line for line in f"{before}\n{behind}".split("\n") if line.strip()]
+    if any(_of_a_program(line, _key(line) or "") or line.split()[0] in lexicon().programs for line in around):
+        return None
+    return text[start : start + length], f"{before} {behind}"
 
 
 def _json(text: str) -> tuple[str, str] | None:

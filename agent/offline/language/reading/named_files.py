@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,15 @@ def left_to_ask(text: str, files: NamedFiles, tool: str | None) -> str:
     for path in files.configs:
         text = text.replace(path, "it")
     return text
+
+
+def describes_a_model(pasted: str | None) -> bool:
+    """Whether what was pasted is the config of a model."""
+    try:
+        fields = json.loads(pasted or "")
+        return isinstance(fields, dict) and bool(architecture(fields))
+    except (ValueError, PlanError):
+        return False
 
 
 def _is_there(path: str) -> bool:

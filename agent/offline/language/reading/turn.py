@@ -26,7 +26,7 @@ from agent.offline.language.pasted import apart as apart_
 from agent.offline.language.reading.act import act_of, is_of_a_kind, ranked_one, references_of, scope_of
 from agent.offline.language.reading.alone import value_alone
 from agent.offline.language.reading.edits import edits_of
-from agent.offline.language.reading.named_files import NamedFiles, files_named, left_to_ask
+from agent.offline.language.reading.named_files import NamedFiles, describes_a_model, files_named, left_to_ask
 from agent.offline.language.reading.page import Page, context_of, understood
 from agent.offline.language.reading.unread import (
     lost_words,
@@ -71,10 +71,13 @@ def read(
     tool, shares = chosen(page, context_of(page.plan, page.topic))
     page.log = parts.log
     page.files = files_named(page.read, page.plan, tool) if not (page.pasted or page.log) else NamedFiles()
-    then = left_to_ask(said, page.files, tool) if page.pasted or page.files.configs else ""
+    then = ""
     if ROWS.get(tool or "") == "model":
         page.files = NamedFiles()
     elif page.pasted or page.files.configs:
+        # A model alone runs nothing: what is said of it is asked once it is known.
+        alone = tool and describes_a_model(page.pasted)
+        then = said if alone else left_to_ask(said, page.files, tool)
         tool = "import_config"
     elif page.log or page.files.records:
         tool = "read_run"
