@@ -124,7 +124,7 @@ def _changed(row: CheckedConfig) -> str:
 
 def _reason(row: CheckedConfig) -> Note:
     assert row.now
-    helps = [remedy.what for remedy in row.now.remedies] if row.now else []
+    helps = [remedy.what for remedy in row.now.remedies]
     return Note(row.name, [verdict(row.now).text, *([f"Would fit: {'; or '.join(helps)}."] if helps else [])])
 
 

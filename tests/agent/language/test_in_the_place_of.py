@@ -210,3 +210,14 @@ def test_what_was_given_up_to_fit_is_given_up_in_all_that_is_told(words: str) ->
     assert any(item.why == CONCEDED for item in first.assumptions)
     assert [call.arguments.get("fused_loss") for call in done.calls[1:]] == [True]
     assert "not fit" not in done.answer.split("\n\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        ("traffic doubles in december and we do 12 rps today. how many gpus", "request_rate", 24),
+        ("we have 100 users now and expect 3x the users", "concurrency", 300),
+    ],
+)
+def test_what_is_so_today_grows(words: str, field: str, value: float) -> None:
+    assert _set(words, SERVED)[field] == value

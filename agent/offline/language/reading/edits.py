@@ -10,6 +10,7 @@ from itertools import chain, pairwise
 from agent.offline.beside import MEANT
 from agent.offline.form import BESIDE, Edit
 from agent.offline.language import scope
+from agent.offline.language.asking import clauses
 from agent.offline.language.assign import Filled
 from agent.offline.language.machines_changed import machines_added
 from agent.offline.language.measures import TIMES
@@ -94,6 +95,7 @@ def edits_of(page: Page, tool: str | None) -> tuple[list[Edit], list[list[Edit]]
     options, edits = _priced_apart(page, _as_many(page, options), edits)
     edits = _of_memory(page, _of_form(page, [*edits, *counted_before(page, edits)]))
     changes = factors(page) + exchanged(page)
+    edits = [_grown(page, edit, changes) for edit in edits]
     if not options and tool not in NO_OPTIONS:
         edits += named_alone(page, [*edits, *changes])
     # 'Twice the speculative tokens': the words of the value name its field.
@@ -413,6 +415,19 @@ def _once(edits: Sequence[Edit], corrected: int | None, turned: int | None) -> l
         elif any(place is not None and place < edit.span[0] for place in (after, corrected)):
             found[found.index(same)] = edit
     return found
+
+
+def _grown(page: Page, edit: Edit, changes: Sequence[Edit]) -> Edit:
+    """What is told to be so today as what becomes of it: 'traffic doubles in December and we do 12 rps today'."""
+    grows = next((each for each in changes if each.op == "times" and each.field == edit.field), None)
+    if grows is None or edit.op != "set" or not isinstance(edit.value, int | float):
+        return edit
+    clause = next((part for part in clauses(page.read.found) if page.read.tokens[part.start].start <= edit.span[0]
+                   and edit.span[0] < page.read.tokens[part.stop - 1].end), range(0))  # fmt: skip
+    if not any(page.read.found.sense(at, "lately") for at in clause):
+        return edit
+    value = as_number(edit.field, edit.value * float(grows.value))
+    return replace(edit, value=value, note=f"{page.read.text[slice(*edit.span)]!r} today taken as {value:g} then")
 
 
 def _settled(page: Page, edits: Sequence[Edit], tool: str | None) -> list[Edit]:
