@@ -125,7 +125,6 @@ def _read_scripts(sets: FileSet, known: dict[str, str]) -> None:
         known |= directives(text, setting)
         starts, exported = read_script(text, setting, known | variables)
         begun += len(starts)
-        _several_services(path, starts, services, findings)
         sets.words |= {base_name(word.text.rpartition("=")[2]) for start in starts for word in start.words}
         known |= exported
         findings.formats |= {other: "script" for other, _, _ in sets.scripts if base_name(other) in setting.sourced}
@@ -142,8 +141,10 @@ def _read_scripts(sets: FileSet, known: dict[str, str]) -> None:
         # Texts that are neither configs nor scripts say nothing of a run.
         writes = sets.size > held
         before = set(findings.blocked)
-        formats = [form for start in starts if (form := read_start(start, setting))]
+        read = [(start, form) for start in starts if (form := read_start(start, setting))]
+        formats = [form for _, form in read]
         _several(starts, name, before, findings)
+        _several_services(path, [start for start, _ in read], services, findings)
         # A source whose command has a reader of its own says nothing more.
         sets.started |= {base_name(path) for path in sets.python} & {
             f"{base_name(str(start.name.value)).removesuffix('.py')}.py" for start in starts
@@ -168,9 +169,9 @@ def _several_services(
     path: str, starts: list[Program], services: dict[str, list[list[str]]], findings: Findings
 ) -> None:
     """Services of one file that start different things are no one run, whatever their words have in common.
-    `services`: the words of what each file has started so far."""
+    `services`: the words of what each file has started so far; what says nothing differs from nothing."""
     before = services.setdefault(path, [])
-    words = [[start.kind, *(word.text for word in start.words)] for start in starts]
+    words = [[start.kind, *(word.text for word in start.words)] for start in starts if start.words]
     if before and any(row != before[0] for row in words):
         findings.blocked.setdefault(
             "workload", f"{base_name(path)} starts services that differ: give the one that is meant"
