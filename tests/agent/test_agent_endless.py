@@ -26,6 +26,7 @@ ENDLESS = {
     "times": "8x" * LONGEST, "thousands": "4k " * LONGEST, "brackets": "(" * LONGEST, "paths": "a/b/" * LONGEST,
     "joined": "8-" * LONGEST, "words": "half a third of two " * 3000, "scores": "_" * LONGEST,
     "money": "$" + "9" * LONGEST, "strange": "two and" * 3000, "asks": "?" * 50_000, "whys": "why? " * 10_000,
+    "objects": '\n{"a":' * LONGEST, "lists": '\n{"a":' + "[" * 50_000,
 }  # fmt: skip
 
 

@@ -402,7 +402,7 @@ def _object(text: str) -> tuple[str, str] | None:
     start = text.find("{")
     try:
         fields, length = JSONDecoder().raw_decode(text[max(0, start) :])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if start < 0 or not isinstance(fields, dict) or "\n" not in text[start : start + length]:
         return None

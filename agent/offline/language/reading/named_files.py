@@ -74,7 +74,7 @@ def describes_a_model(pasted: str | None) -> bool:
     try:
         fields = json.loads(pasted or "")
         return isinstance(fields, dict) and bool(architecture(fields))
-    except (ValueError, PlanError):
+    except (ValueError, RecursionError, PlanError):
         return False
 
 
