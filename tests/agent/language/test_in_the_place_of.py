@@ -221,3 +221,8 @@ def test_what_was_given_up_to_fit_is_given_up_in_all_that_is_told(words: str) ->
 )
 def test_what_is_so_today_grows(words: str, field: str, value: float) -> None:
     assert _set(words, SERVED)[field] == value
+
+
+@pytest.mark.parametrize("model", ["./x/model.gguf", "./config.json", "nobody/knows-it"])
+def test_a_family_behind_a_model_of_ones_own_is_found(model: str) -> None:
+    assert "gemma" in _set("gemma then", SERVED | {"model": model})["model"]

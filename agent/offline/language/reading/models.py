@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from agent.offline.catalogue import called_by_size
@@ -17,7 +18,8 @@ from agent.offline.language.names import Name
 from agent.offline.language.reading.alone import OFFERS
 from agent.offline.language.reading.page import Page
 from agent.offline.language.rows import Row
-from knowledge.models.catalogue import find_model
+from estimator.errors import PlanError
+from knowledge.models.catalogue import architecture, find_model
 from knowledge.models.known import BASE_MARKS, ModelFacts, chat_checkpoint, checkpoints
 from planner.partial import get
 
@@ -87,9 +89,8 @@ def _spoken_of(page: Page, name: Name) -> str | None:
     is'."""
     if name.sized or any(letter.isdigit() for letter in name.text):
         return None
-    offered = [get(offer, "model") for offer in page.topic.get(OFFERS) or ()]
     family = name.text.lower()
-    tails = [(str(id), str(id).rpartition("/")[2].lower()) for id in (*offered, get(page.plan, "model")) if id]
+    tails = [(str(id), str(id).rpartition("/")[2].lower()) for id in (*_offered(page), get(page.plan, "model")) if id]
     alike = {id for id, tail in tails if tail.startswith(family)}
     return alike.pop() if len(alike) == 1 else None
 
@@ -170,9 +171,17 @@ def _much_copied(rows: Sequence[ModelFacts]) -> list[ModelFacts]:
 
 def _sizes_before(page: Page) -> list[float]:
     """Parameters of the models that were offered last, or of the plan's."""
-    ids = {get(offer, "model") for offer in page.topic.get(OFFERS) or ()} - {None} or {page.plan.get("model")}
-    known = [find_model(str(id)).value.parameters for id in ids if id and not str(id).endswith(".json")]
-    return [size for size in known if size]
+    models = {*_offered(page)} or {get(page.plan, "model")} - {None}
+    sizes: list[float] = []
+    for model in models:
+        with suppress(PlanError):
+            sizes.append(float(architecture(model).parameters))
+    return sizes
+
+
+def _offered(page: Page) -> list[str]:
+    """The models of what was offered last."""
+    return [model for offer in page.topic.get(OFFERS) or () if (model := get(offer, "model"))]
 
 
 def _newest(ids: Sequence[str]) -> list[str]:
