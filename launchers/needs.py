@@ -53,18 +53,14 @@ def model_needs(model: str, chats: bool, is_built: bool = False) -> list[str]:
             f"licence: whether the download of {model} is gated is not known here{of_owner}; its page on "
             "huggingface.co says so, and a gated one needs HF_TOKEN on every node"
         )
-    own_tokenizer = any(re.match(pattern, name) for pattern in words["own_tokenizer"])
-    if is_built and own_tokenizer:
-        needs.append(f"code: the tokenizer of {model} is code in its own repository; read it before it is loaded")
-    elif not is_built and facts is not None and facts.fields.get("model_type") in words["own_code"]:
+    if not is_built and facts is not None and facts.fields.get("model_type") in words["own_code"]:
         needs.append(
             f"code: {model} is loaded by code in its own repository (or by a newer transformers); read it, then set "
             "trust_remote_code"
         )
-    elif not is_built and own_tokenizer:
-        needs.append(
-            f"code: the tokenizer of {model} is code in its own repository; read it, then set trust_remote_code"
-        )
+    elif any(re.match(pattern, name) for pattern in words["own_tokenizer"]):
+        then = " before it is loaded" if is_built else ", then set trust_remote_code"
+        needs.append(f"code: the tokenizer of {model} is code in its own repository; read it{then}")
     if chats and any(re.match(pattern, last_part(name)) for pattern in words["without_chat"]):
         needs.append(f"chat template: {model} is a base checkpoint without one; name one, or take its Instruct sibling")
     return needs

@@ -194,8 +194,6 @@ FLAT_NAMES: dict[str, str] = {path: name for name, path in ALL_PATHS.items()}
 """The flat name of each path."""
 LATENCY_LIMITS = ("ttft_slo_ms", "tpot_slo_ms")
 """Flat names of the limits that every request is to meet."""
-LATENCY_LIMITS = ("ttft_slo_ms", "tpot_slo_ms")
-"""Flat names of the limits of a deployment's latency."""
 ONLY_SERVING = frozenset(SERVING_PATHS) - frozenset(FLAT_PATHS)
 """Flat names of what a plan for training does not have; they are the names inside the workload too."""
 ONLY_TRAINING = frozenset(Training.model_fields) - frozenset(Inference.model_fields)

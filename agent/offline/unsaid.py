@@ -182,9 +182,7 @@ def on_usual(
 def _fitted(before: Mapping[str, Any], plan: Mapping[str, Any], named: set[str]) -> bool:
     """Whether it was told of one of the devices that it fits, and what changes leaves it so."""
     alike = all(get(before, path) == get(plan, path) for path in (DEVICE, "model")) and before.get("workload")
-    if not alike or get(before, COUNT) is not None or "accelerator" in named or is_serving(plan) != is_serving(before):
-        return False
-    if is_serving(plan):
+    if not alike or get(before, COUNT) is not None or "accelerator" in named or is_serving(plan) or is_serving(before):
         return False
     from planner.training.planned import plan_to_fit  # loads searches, which few turns need
 

@@ -15,6 +15,12 @@ from launchers.python.values import FUNCTIONS
 Source = Callable[[str], str | None]
 """The text of a source of the set by its path ("pkg/args.py"); None where it is not given."""
 
+
+def no_source(_path: str) -> str | None:
+    """Of a set that has none."""
+    return None
+
+
 _DEEPEST = 4
 _MOST = 32
 # Packages whose own sources say nothing of one run, also where a copy of them lies beside it.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from launchers.python.imports import Source, no_source
 from launchers.python.values import (
     FUNCTIONS,
     LOAD,
@@ -29,10 +30,6 @@ def _nothing(_path: str) -> Any:
     return UNKNOWN
 
 
-def _no_source(_path: str) -> str | None:
-    return None
-
-
 @dataclass
 class Invocation:
     """What a source is started with: `options` by name, `words` that belong to none, variables of the environment,
@@ -42,7 +39,7 @@ class Invocation:
     words: Sequence[Any] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     load: Callable[[str], Any] = _nothing
-    source: Callable[[str], str | None] = _no_source
+    source: Source = no_source
 
 
 def constants(tree: ast.Module, start: Invocation | None = None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from launchers.python.imports import Source, no_source
 from launchers.reading.documents import Item, Keys
 from launchers.reading.findings import Findings, as_number, is_certain
 from launchers.shell.scripts import UNKNOWN, Word
@@ -28,10 +29,6 @@ def _no_config(_path: str) -> Any:
     return UNKNOWN
 
 
-def _no_source(_path: str) -> str | None:
-    return None
-
-
 @dataclass
 class PythonSources:
     """Python of the set by file name, which of it commands have started, what gives the data of a config, and what the
@@ -40,7 +37,7 @@ class PythonSources:
     texts: dict[str, str] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
     load: Callable[[str], Any] = _no_config
-    source: Callable[[str], str | None] = _no_source
+    source: Source = no_source
 
 
 @dataclass

@@ -74,7 +74,7 @@ def chosen(page: Page, context: Context) -> tuple[str | None, dict[str, float]]:
     if is_judged(page, context.tool):
         return RATES, {RATES: 1.0}
     tool = _likeliest(page, shares)
-    if (tool == "list_catalogue" or _asks_what_there_is(page)) and values_asked(page):
+    if values_asked(page) and (tool == "list_catalogue" or _asks_what_there_is(page)):
         return None, {**shares, tool: 0.0}
     if named := _named_outright(page, context.tool, tool if shares[tool] > _SURE else None):
         return named, {named: 1.0}

@@ -70,9 +70,16 @@ def all_of_them(heard: Found, rows: Sequence[Row], offers: int) -> frozenset[int
     read, pointing = heard.text, lexicon().pointing
     bare = [row for row in rows if row.bare and read[row.start].kind == "word"]
     back = [row for row in bare if 1 < row.amounts[-1].value <= offers and row.start > 1]
-    ends = {heard.does(at, "of_the") for at in range(len(read))}
-    back = [row for row in back if read[row.start - 1].norm in pointing or row.start in ends]
+    back = [row for row in back if read[row.start - 1].norm in pointing or _is_behind_of_the(heard, row.start)]
     return frozenset(row.start for row in (*back, *(row for row in rows if _counts_choices(read, row))))
+
+
+# Tokens of the longest words that say of what: 'out of the'.
+_OF_THE = 4
+
+
+def _is_behind_of_the(heard: Found, start: int) -> bool:
+    return any(heard.does(at, "of_the") == start for at in range(max(start - _OF_THE, 0), start))
 
 
 _PLURALS = ("", "s", "n", "en", "es", "e", "i")

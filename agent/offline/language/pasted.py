@@ -399,18 +399,19 @@ def _belongs(line: str) -> bool:
 
 def _object(text: str) -> tuple[str, str] | None:
     """A whole JSON object over several lines, with nothing but words around it."""
-    start = text.find("{")
+    if (start := text.find("{")) < 0:
+        return None
     try:
-        fields, length = JSONDecoder().raw_decode(text[max(0, start) :])
+        _, end = JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    if start < 0 or not isinstance(fields, dict) or "\n" not in text[start : start + length]:
+    if "\n" not in text[start:end]:
         return None
-    before, behind = text[:start], text[start + length :]
+    before, behind = text[:start], text[end:]
     around = [line for line in f"{before}\n{behind}".split("\n") if line.strip()]
     if any(_of_a_program(line, _key(line) or "") or line.split()[0] in lexicon().programs for line in around):
         return None
-    return text[start : start + length], f"{before} {behind}"
+    return text[start:end], f"{before} {behind}"
 
 
 def _json(text: str) -> tuple[str, str] | None:

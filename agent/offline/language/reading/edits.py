@@ -422,8 +422,8 @@ def _grown(page: Page, edit: Edit, changes: Sequence[Edit]) -> Edit:
     grows = next((each for each in changes if each.op == "times" and each.field == edit.field), None)
     if grows is None or edit.op != "set" or not isinstance(edit.value, int | float):
         return edit
-    clause = next((part for part in clauses(page.read.found) if page.read.tokens[part.start].start <= edit.span[0]
-                   and edit.span[0] < page.read.tokens[part.stop - 1].end), range(0))  # fmt: skip
+    tokens = page.read.tokens
+    clause = next((part for part in clauses(page.read.found) if edit.span[0] in {tokens[at].start for at in part}), ())
     if not any(page.read.found.sense(at, "lately") for at in clause):
         return edit
     value = as_number(edit.field, edit.value * float(grows.value))

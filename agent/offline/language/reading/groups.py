@@ -69,9 +69,7 @@ def as_groups(read: Mentions, filled: Sequence[Filled], left: Sequence[Row]) -> 
         if group.field == "prompt_len" and group.values[-1] == 1 and number.field == "group_size":
             # '1 prompt, 8 samples'
             filled = [other for other in filled if other is not group]
-    if answered:
-        return list(filled), list(left)
-    if not prompts:
+    if answered or not prompts:
         return list(filled), list(left)
     # What the prompt of 'for each prompt' seems to name.
     named = [number for number in filled if number.field in ("prompt_len", "seq_len")]

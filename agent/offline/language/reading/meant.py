@@ -299,13 +299,13 @@ def _as_bills(read: Mentions, filled: list[Filled]) -> list[Filled]:
     usd = value_of(lexicon().quantities["usd_per_month"], amount, amount)
     requests = next((number for number in filled if number.field == "requests"), None)
     kept = [number for number in filled if number not in (bill, requests)]
+    told = replace(bill, field="usd_per_month", values=(usd,))
     if requests is None:
-        return [*kept, replace(bill, field="usd_per_month", values=(usd,))]
-    rate = replace(requests, field="request_rate", values=(round(requests.values[-1] / _MONTH_S, 9),))
-    if len(tokens) < 2:
-        return [*kept, rate, replace(bill, field="usd_per_month", values=(usd,))]
-    price = usd / requests.values[-1] / sum(tokens) * 1e6
-    return [*kept, rate, replace(bill, field=_OF_AN_API, values=(round(price, 6),))]
+        return [*kept, told]
+    number = requests.values[-1]
+    if len(tokens) > 1:
+        told = replace(bill, field=_OF_AN_API, values=(round(usd / number / sum(tokens) * 1e6, 6),))
+    return [*kept, replace(requests, field="request_rate", values=(round(number / _MONTH_S, 9),)), told]
 
 
 def _is_a_bill(read: Mentions, row: Row) -> bool:
